@@ -20,7 +20,7 @@ from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.tables import mean_of
 from daskls.solvers.evaluate import total
 from daskls.solvers.rows import Choice
-from daskls.solvers.search import GridSearch, Trained
+from daskls.solvers.search import CVResult, GridSearch
 from daskls.solvers.width import PathSolutions
 
 SETS = (
@@ -41,12 +41,12 @@ def selecting(method: str) -> Iterator[None]:
     """Select by another rule in all cells that are trained meanwhile."""
     offer, choice = GridSearch._offer, GridSearch._choice
 
-    def offered(search: GridSearch, trained: Trained) -> None:
+    def offered(search: GridSearch, trained: CVResult) -> None:
         whole = slice(0, len(search.weights))
         wrong = search.width.decide(combined(search, trained), whole)[0] != search.cell.codes
         offer(search, replace(trained, error=total(search.weights * wrong)))
 
-    def chosen(search: GridSearch, best: Trained, *, finish: bool) -> Choice:
+    def chosen(search: GridSearch, best: CVResult, *, finish: bool) -> Choice:
         found = choice(search, best, finish=finish)
         betas, offsets = (weights_of(search, best) @ own for own in search.models)
         coef = search.pairs.coefficients(betas[None].astype(np.float32))[0]
@@ -57,7 +57,7 @@ def selecting(method: str) -> Iterator[None]:
         yield
 
 
-def weights_of(search: GridSearch, trained: Trained) -> np.ndarray:
+def weights_of(search: GridSearch, trained: CVResult) -> np.ndarray:
     """Return the weights of a candidate's fold models."""
     risks = []
     for fold in search.folds:
@@ -67,7 +67,7 @@ def weights_of(search: GridSearch, trained: Trained) -> np.ndarray:
     return np.asarray(weights / weights.sum())
 
 
-def combined(search: GridSearch, trained: Trained) -> PathSolutions:
+def combined(search: GridSearch, trained: CVResult) -> PathSolutions:
     """Return the combination of a candidate's fold models."""
     weights = weights_of(search, trained)[:, None]
     betas = (weights * np.concatenate([line.betas for line in trained.lines])).sum(axis=0)

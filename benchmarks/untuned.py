@@ -79,7 +79,7 @@ def present(journal: Journal, part: str = SPLIT) -> list[str]:
     return [c for c in (DEFAULT, *OTHERS) if journal.where(part=part, estimator=c)]
 
 
-def board_of(journal: Journal, contender: str) -> dict[str, st.Splits]:
+def plugin_of(journal: Journal, contender: str) -> dict[str, st.Splits]:
     """Return the sets on which a contender and the default ones of other libraries are done."""
     others = [c for c in present(journal) if c not in OURS]
     return st.board(journal, SPLIT, [contender, *others])
@@ -90,7 +90,7 @@ def ranked(journal: Journal) -> list[Record]:
     known = present(journal)
     boards = st.board(journal, SPLIT, known) if known else {}
     # With other parameters one stands in the place of the default, not beside it.
-    ours = {c: board_of(journal, c) for c in OURS if c != DEFAULT}
+    ours = {c: plugin_of(journal, c) for c in OURS if c != DEFAULT}
     return [
         *(standing_of(boards, contender) for contender in known if boards),
         *(standing_of(own, contender) for contender, own in ours.items() if own),
@@ -145,7 +145,7 @@ def told(records: Sequence[Record], field: str, digits: int) -> str:
 
 def besides(journal: Journal, ours: str) -> list[Record]:
     """Return a row for each set: a contender beside the best of the others, and what it chose."""
-    boards = board_of(journal, ours)
+    boards = plugin_of(journal, ours)
     return [{"set": name, **row(own, ours)} for name, own in boards.items() if len(own) > 1]
 
 

@@ -19,7 +19,7 @@ R = TypeVar("R")
 MAX_TRIES = 5
 
 
-class DisturbedError(DasklsError):
+class ThreadCountError(DasklsError):
     """Another thread changed the number of BLAS threads while work relied on the limit."""
 
 
@@ -27,7 +27,7 @@ class DisturbedError(DasklsError):
 def one_blas_thread() -> Iterator[None]:
     """Limit this process's BLAS to one thread, from the first that enters to the last that leaves.
 
-    DisturbedError where another thread set another number meanwhile, so results of the body may
+    ThreadCountError where another thread set another number meanwhile, so results of the body may
     have other bits.
     """
     previous = _limit.enter()
@@ -39,11 +39,11 @@ def one_blas_thread() -> Iterator[None]:
         raise
     lifted = _limit.leave(previous)
     if lifted:
-        raise DisturbedError(
-            f"Another thread of this process set the number of threads of {lifted[0]} while a task "
-            f"ran that needs one thread for the same bits, {MAX_TRIES} times in a row. Do not "
-            "enter or leave threadpool_limits in other threads meanwhile, or use a cluster of "
-            "processes; then call again: what is finished is kept."
+        raise ThreadCountError(
+            f"Another thread of this process changed the number of threads of {lifted[0]} "
+            f"{MAX_TRIES} times in a row while a task needed one thread, without which the same "
+            "seed may give other bits. Use no threadpool_limits in other threads during the "
+            "call, or use a cluster of processes; then call again: what is finished is kept."
         )
 
 
@@ -58,14 +58,14 @@ def undisturbed(task: Callable[P, R]) -> Callable[P, R]:
         for _ in range(MAX_TRIES - 1):
             try:
                 return task(*args, **kwargs)
-            except DisturbedError:
+            except ThreadCountError:
                 continue
         return task(*args, **kwargs)
 
     return run
 
 
-class _Limit:
+class _ThreadLimit:
     def __init__(self) -> None:
         self.lock = fork_safe(threading.Lock())
         self._users = 0
@@ -111,7 +111,7 @@ class _Limit:
             return lifted
 
 
-_limit = _Limit()
+_limit = _ThreadLimit()
 
 
 def is_held(library: Any) -> bool:

@@ -65,9 +65,9 @@ def current_client(client: Any = None) -> Any:
         )
     if client is not None and client.status in ("closing", "closed"):
         raise ClusterError(
-            "The client is closed, or of the process that this one was forked from, so no task can "
-            "run on its cluster. Make a new distributed.Client; with store= a fit resumes from its "
-            "finished tasks."
+            "The client is closed, or belongs to the process that this one was forked from, so "
+            "no task can run on its cluster. Make a new distributed.Client; with store= a fit "
+            "resumes from its finished tasks."
         )
     return client
 
@@ -87,9 +87,9 @@ def _find_client() -> Any:
         if not is_wanted:
             return None
         raise ClusterError(
-            f"Dask's setting scheduler is {scheduler!r}, but this process has no open client; "
-            "one of the process that it was forked from does not count. Make a "
-            'distributed.Client, or set dask.config.set(scheduler="threads").'
+            f"Dask's setting scheduler is {scheduler!r}, but this process has no open client (a "
+            "client from before a fork does not count). Make a distributed.Client, or set "
+            'dask.config.set(scheduler="threads").'
         ) from error
 
 
@@ -164,7 +164,7 @@ def run_each(
 def compute_each(
     task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], client: Any = None
 ) -> tuple[Any, ...]:
-    run = dask.delayed(Guarded(task), pure=False)
+    run = dask.delayed(RetriedTask(task), pure=False)
     # Two equal fits may run at once, each into its own store: they must not share tasks. The
     # number keeps the order: Dask sorts tasks that are alike by their keys.
     call = uuid.uuid4().hex[:12]
@@ -184,7 +184,7 @@ def stream(
     if not collections:
         return
     with as_cluster_errors(client):
-        work = _Work(collections, client, optimize_graph)
+        work = _Computation(collections, client, optimize_graph)
         try:
             work.submit(range(len(collections)))
             # A task that waits for other tasks leaves its slot, which they may need.
@@ -194,7 +194,7 @@ def stream(
             work.drop_all()
 
 
-class _Work:
+class _Computation:
     """Collections that a cluster computes; results are fetched before their workers can die."""
 
     def __init__(self, collections: Sequence[Any], client: Any, optimize_graph: bool) -> None:
@@ -259,7 +259,7 @@ class _Work:
         if loss is not None:
             raise loss from error
         sharing = self._sharing if isinstance(error, (StoreError, OSError)) else None
-        if sharing is not None and sharing.look():
+        if sharing is not None and sharing.exclude_blind():
             # Whatever else fails on a worker that cannot see the fit's files counts as no try.
             return self.drop_all()
         index = self._pending[future][0]
@@ -328,7 +328,7 @@ def shared_with_workers(
         # Before any question to the workers: loading daskls would kill a worker that is too small.
         for address, worker in wait_for_worker(client).items():
             check_limit(worker["memory_limit"], f"The worker {address} has")
-        sharing.look(at_start=True)
+        sharing.exclude_blind(at_start=True)
         yield
         ask_to_give_back(client)
     finally:
@@ -337,7 +337,7 @@ def shared_with_workers(
         shared.drop(marks.probe)
 
 
-class Guarded:
+class RetriedTask:
     """A task that is done again if it was disturbed; it refuses to start on a blind worker.
 
     A worker may join during a fit: there the task would find no store.

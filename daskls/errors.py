@@ -34,7 +34,7 @@ class DasklsError(Exception):
 
 
 class DataError(DasklsError, ValueError):
-    """The data cannot be used: it holds infinity, has a wrong shape, a single class, and the like.
+    """The data cannot be used: for example it holds infinity, or has the wrong shape.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class MemoryPlanError(MemoryError, DasklsError):
 
 
 class StoreError(DasklsError):
-    """A store is missing, incomplete, out of space, or from another fit or a newer format.
+    """A store is missing, incomplete, out of space, of another fit, or of a newer format.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class ClusterError(DasklsError):
     ...     daskls.VoronoiSVC(client=client).fit([[0.0], [1.0]] * 9, [0, 1] * 9)
     ... except daskls.ClusterError as error:
     ...     print(error)
-    The client is closed, or of the process that this one was forked from, so no task can run ...
+    The client is closed, or belongs to the process that this one was forked from, so ...
     """
 
 

@@ -42,7 +42,7 @@ from daskls.scaling.fit import plan_choice, resolve
 from daskls.solvers.registry import check_columns, find_loss, find_solver
 from daskls.store.exchange import Exchange, stored_grids
 from daskls.store.layout import Root, find_root
-from daskls.store.objects import Location, Objects
+from daskls.store.objects import BaseStore, Location
 from daskls.store.reader import ModelReader
 
 # With fewer features, cells shrink as their number grows, and nothing is measured.
@@ -165,11 +165,11 @@ def advise(scanned: ScannedRows) -> None:
 def with_defaults(scanned: ScannedRows) -> ScannedRows:
     """Return it with the cells for its number of rows; refuse what would not fit in memory."""
     scan, n_features = scanned.scan, scanned.rows.n_features
-    request = scanned.request.for_data(scan.n_kept, n_features, scan.target.n_aims)
-    settled = replace(scanned, request=request)
-    check_costs(request.spec.C or (1.0,), scan, settled.class_weight)
-    settled.check_memory()
-    return settled
+    request = scanned.request.for_data(scan.n_kept, n_features, scan.target.n_targets)
+    resolved = replace(scanned, request=request)
+    check_costs(request.spec.C or (1.0,), scan, resolved.class_weight)
+    resolved.check_memory()
+    return resolved
 
 
 def identify(
@@ -212,7 +212,7 @@ def search(state: FitState) -> FitState:
 def _nested(client: Any) -> NestedFit:
     """Return the function that fits models on some of the rows, in stores inside the fit's own."""
 
-    def fit(request: FitRequest, rows: BlockRows, store: Objects) -> str:
+    def fit(request: FitRequest, rows: BlockRows, store: BaseStore) -> str:
         return run_fit(request, rows, store, client).fingerprint
 
     return fit

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Entry:
+class MethodEntry:
     """The names of one method, in stores and as an option; classes are ``module:class``.
 
     `regressor` and `of_levels`, of quantiles, are empty where the method has none.
@@ -28,40 +28,40 @@ class Entry:
 
 
 METHODS = (
-    Entry(
+    MethodEntry(
         "",
         "voronoi",
         "estimators.voronoi:VoronoiSVC",
-        "methods.cells.method:Voronoi",
+        "methods.cells.method:CellMethod",
         "estimators.voronoi:VoronoiSVR",
         "estimators.voronoi:VoronoiQuantileRegressor",
     ),
-    Entry(
+    MethodEntry(
         "chunks",
         "chunks",
         "estimators.chunks:RandomChunkSVC",
         "methods.cells.method:RandomChunks",
         "estimators.chunks:RandomChunkSVR",
     ),
-    Entry("l3", "l3", "estimators.landmark:LandmarkSVC", "methods.landmarks.method:L3"),
-    Entry(
+    MethodEntry("l3", "l3", "estimators.landmark:LandmarkSVC", "methods.landmarks.method:L3"),
+    MethodEntry(
         "local-sampling",
         "local-sampling",
         "estimators.sampling:LocalSamplingSVC",
         "methods.sampling.method:LocalSampling",
     ),
-    Entry(
+    MethodEntry(
         "cglq", "cglq", "estimators.sampling:NeighborSamplingSVC", "methods.sampling.method:CGLQ"
     ),
-    Entry(
+    MethodEntry(
         "falk",
         "falk",
         "estimators.falk:FalkSVC",
         "methods.neighborhoods.method:Falk",
         "estimators.falk:FalkSVR",
     ),
-    Entry("knnsvm", "knnsvm", "estimators.knn:KNNSVC", "methods.neighborhoods.method:KNNSVM"),
-    Entry(
+    MethodEntry("knnsvm", "knnsvm", "estimators.knn:KNNSVC", "methods.neighborhoods.method:KNNSVM"),
+    MethodEntry(
         "knn",
         "knn",
         "estimators.knn:KernelKNNClassifier",

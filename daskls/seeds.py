@@ -135,9 +135,9 @@ THRESHOLD_ROWS = KeyStream(1 << 58, users=("run.reserve",))
 REGIONS = Stream((0, 0, 9), users=("scaling.regions",))
 REGION_CELLS = Stream(("region", "draw", 10), users=("scaling.regions",))
 # The sampled rows that candidates race on, in order (purpose 0), and the cells (purpose 1).
-RACE = Stream(("purpose", 0, 12), users=("scaling.sheets",))
+RACE = Stream(("purpose", 0, 12), users=("scaling.splits",))
 # Which of their rows are held out, and which are dropped from a region that has too many.
-HELD_ROWS = KeyStream(1 << 56, users=("scaling.regions", "scaling.sheets"))
+HELD_ROWS = KeyStream(1 << 56, users=("scaling.regions", "scaling.splits"))
 
 # ---- samples ----
 

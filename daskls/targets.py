@@ -42,7 +42,6 @@ class Target:
 
     @property
     def n_classes(self) -> int:
-        """The number of classes; 0 for numbers."""
         return len(self.labels)
 
     @property
@@ -59,14 +58,14 @@ class Target:
         return self.kind if self.quantile is None else "levels"
 
     @property
-    def n_aims(self) -> int:
+    def n_targets(self) -> int:
         """The outputs of least squares: one per class, or one per number of a row."""
         return self.n_classes if self.kind == "classes" else self.width
 
     @property
     def n_functions(self) -> int:
-        """The outputs of a model: one per level of a number; otherwise `n_aims`."""
-        return len(self.quantile) if isinstance(self.quantile, tuple) else self.n_aims
+        """The outputs of a model: one per level of a number; otherwise `n_targets`."""
+        return len(self.quantile) if isinstance(self.quantile, tuple) else self.n_targets
 
     @property
     def score_shape(self) -> tuple[int, ...]:

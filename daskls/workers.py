@@ -69,7 +69,7 @@ class WorkerWatch:
         # Several checks must fit into the limit, even where it is short.
         if time.monotonic() - self._checked < min(CHECK_S, self.limit_s / 4):
             return False
-        state, is_stuck = self._look()
+        state, is_stuck = self._poll()
         self._checked = time.monotonic()
         if state is None:
             self._progressed = self._checked
@@ -81,7 +81,7 @@ class WorkerWatch:
             )
         return is_stuck and idle_s > self.limit_s / 4
 
-    def _look(self) -> tuple[str | None, bool]:
+    def _poll(self) -> tuple[str | None, bool]:
         """Return why there is no progress, None if there is; and what `check` returns."""
         workers = ask_scheduler(self.client, min(SCHEDULER_ANSWER_S, self.limit_s / 2))
         if workers is None:
@@ -252,8 +252,8 @@ def check_versions(client: Any, workers: Iterable[str], timeout_s: float = WORKE
 
 def _unfit(address: str, has: str) -> ClusterError:
     return ClusterError(
-        f"The worker {address} {has}. Install daskls {__version__}, as the client has it, and what "
-        "it needs on every worker, or stop that one."
+        f"The worker {address} {has}. Install daskls {__version__} and its requirements on "
+        "every worker, as on the client, or stop that worker."
     )
 
 
@@ -300,7 +300,7 @@ class ClusterStore:
             return None
         return [w for w in find_running(self.client) if w not in self.blind]
 
-    def look(self, *, at_start: bool = False) -> bool:
+    def exclude_blind(self, *, at_start: bool = False) -> bool:
         """Leave blind workers out, with a warning; return whether there are new ones.
 
         StoreError if all are blind, or one at the start.
@@ -379,8 +379,8 @@ def find_loss(client: Any, error: BaseException) -> ClusterError | None:
         )
     if isinstance(error, scheduler.KilledWorker):
         return cluster_error(
-            f"The cluster lost a task: {error} Mostly such workers run out of memory: give each "
-            "worker more of it, or fewer threads, or pass X in smaller chunks"
+            f"The cluster lost a task: {error} Such workers have usually run out of memory: "
+            "give each worker more of it, or fewer threads, or pass X in smaller chunks"
         )
     if isinstance(error, CancelledError):
         return cluster_error(f"The cluster cancelled a task: {error}")

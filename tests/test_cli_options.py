@@ -146,7 +146,7 @@ def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, dat
     seen = []
     monkeypatch.setattr("daskls.cli.options.load_object", lambda _: WiderSVC)
     # As its source would say.
-    monkeypatch.setattr("daskls.written.defaults_of", lambda _: signature(WiderSVC).parameters)
+    monkeypatch.setattr("daskls.parsed_code.defaults_of", lambda _: signature(WiderSVC).parameters)
     docs = cleandoc(WiderSVC.__doc__)
     monkeypatch.setattr("daskls.estimators.docs.written_docs", lambda _: docs)
     monkeypatch.setattr("daskls.cli.options._entries", _entries.__wrapped__)

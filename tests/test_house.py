@@ -244,7 +244,7 @@ def test_pages_for_developers_name_what_there_is():
     words = {word for path in sources for word in re.findall(r"[A-Za-z_]\w*", path.read_text())}
     for page in ("CONTRIBUTING.md", "docs/design.md"):
         assert missing_of((ROOT / page).read_text(), words) == set(), page
-    assert missing_of("by `store.no_such`, `Objects.put`", words) == {"store.no_such"}
+    assert missing_of("by `store.no_such`, `BaseStore.put`", words) == {"store.no_such"}
 
 
 def test_only_the_aliases_leave_the_dtype_of_an_array_open():

@@ -109,7 +109,7 @@ def regrouping_peak(X, forest, folder, monkeypatch, scale=None):
         regroup.assign_block(
             X, y, None, fit=None, exchange=exchange,
             target=Target("classes", np.arange(2)), class_weight=np.ones(2),
-            scale=scale, first_kept=np.array([0, n_rows]), block_info=block_info,
+            scale=scale, block_offsets=np.array([0, n_rows]), block_info=block_info,
         )  # fmt: skip
 
     return X.nbytes + y.nbytes + peak_of(run), exchange

@@ -149,7 +149,7 @@ def test_prediction_neither_loads_nor_compiles_the_trainers(tmp_path, rows):
     assert seen["labels"] == model.predict(X).tolist()
     assert not TRAINERS & set(seen["modules"])
     compiled = {file.name.split(".")[0] for file in cache.rglob("*.nbi")}
-    assert compiled == {"answers", "gram", "precision", "route"}
+    assert compiled == {"decisions", "gram", "precision", "route"}
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from support import checkers
 
 from daskls import DataError, ParameterError
 from daskls.memory import TaskSizes
-from daskls.methods.cells.method import Voronoi
+from daskls.methods.cells.method import CellMethod
 from daskls.pipeline import begin, regroup
 from daskls.records import SolverSpec
 from daskls.run.contract import FitRequest
@@ -76,7 +76,7 @@ def number_loss(monkeypatch):
 def regrouped(y, spec, store, kind):
     """Begin a fit and regroup its rows; return the target and all rows of the exchange."""
     request = FitRequest(
-        estimator="VoronoiSVC", method=Voronoi(), params={}, spec=spec, cell_size=100,
+        estimator="VoronoiSVC", method=CellMethod(), params={}, spec=spec, cell_size=100,
         seed=0, class_weight=None, n_folds=3,
     )  # fmt: skip
     clock = StageClock(None)
@@ -111,7 +111,7 @@ def test_classes_are_no_answer_to_a_loss_of_numbers(number_loss, tmp_path):
 
 def test_more_folds_than_numbers_are_refused(number_loss, tmp_path):
     request = FitRequest(
-        estimator="VoronoiSVC", method=Voronoi(), params={}, spec=SPEC, cell_size=100,
+        estimator="VoronoiSVC", method=CellMethod(), params={}, spec=SPEC, cell_size=100,
         seed=0, class_weight=None, n_folds=3,
     )  # fmt: skip
     store = tmp_path / "store"

@@ -25,7 +25,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 
 
 @dataclass(frozen=True)
-class Where:
+class ClusterOptions:
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -70,9 +70,9 @@ class Where:
 
 
 @contextmanager
-def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
+def open_client(where: ClusterOptions, data: str | None = None) -> Iterator[Any]:
     """Yield a client, or None where this process's threads do: for few rows, unless asked where."""
-    if where.workers == 0 or (where == Where() and data is not None and _is_small(data)):
+    if where.workers == 0 or (where == ClusterOptions() and data is not None and _is_small(data)):
         from concurrent.futures import ThreadPoolExecutor
 
         import dask
@@ -108,7 +108,7 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
 
 def _is_small(path: str) -> bool:
     """Whether a path holds few bytes; False for a URL, which is not opened."""
-    from daskls.sources.door import open_source
+    from daskls.sources.formats import open_source
 
     if "://" in path:
         return False
@@ -131,7 +131,7 @@ def _check_tls(address: str) -> None:
 
 
 @contextmanager
-def _start_cluster(where: Where) -> Iterator[Any]:
+def _start_cluster(where: ClusterOptions) -> Iterator[Any]:
     """Start a local cluster, of one worker per core unless given; yield its client."""
     import distributed
     from dask.system import CPU_COUNT

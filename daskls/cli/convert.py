@@ -7,12 +7,12 @@ import typer
 
 from daskls.cli import cluster
 from daskls.cli.errors import format_number, format_share, print_pairs
-from daskls.cli.inputs import Columns, check_exists, check_output, open_data, path_argument
+from daskls.cli.inputs import ColumnOptions, check_exists, check_output, open_data, path_argument
 from daskls.cli.options import Filtering, build_estimator
 
 
 @dataclass(frozen=True)
-class Conversion(Columns):
+class ConversionOptions(ColumnOptions):
     """Options as `daskls.datasets.convert` takes them."""
 
     label: Annotated[
@@ -47,7 +47,7 @@ def convert(
         str, path_argument("A .csv, .npz, .npy, .libsvm or .parquet file.", metavar="IN")
     ],
     target: Annotated[str, path_argument("The data set to write.", metavar="OUT")],
-    options: Conversion,
+    options: ConversionOptions,
     quiet: cluster.Quiet = False,
 ) -> None:
     """Convert a file to a data set; labels of any kind become codes of sorted classes."""
@@ -83,7 +83,7 @@ def denoise(
     ctx: typer.Context,
     data: Annotated[str, path_argument("Data set, as `daskls convert` writes it.")],
     out: Annotated[str, path_argument("The data set to write; must not exist.")],
-    where: cluster.Where,
+    where: cluster.ClusterOptions,
     method: Annotated[
         Filtering,
         typer.Option(help="falk: fast; knnsvm: an SVM for each row, trained without that row."),

@@ -28,7 +28,7 @@ def demo(
     quiet: cluster.Quiet = False,
 ) -> None:
     """Train on a million synthetic rows here, compare with the best possible, draw the result."""
-    where = cluster.Where(workers=workers, memory_limit=memory_limit)
+    where = cluster.ClusterOptions(workers=workers, memory_limit=memory_limit)
     import daskls
     from daskls.datasets import bayes_accuracy, write
     from daskls.estimators.view import progress_bars, rows_done

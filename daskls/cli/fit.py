@@ -11,7 +11,7 @@ from daskls.cli import cluster
 from daskls.cli.errors import format_number, format_share, print_pairs
 from daskls.cli.inputs import (
     Task,
-    TrainedColumns,
+    TrainedColumnOptions,
     check_data,
     find_kind,
     find_label,
@@ -33,8 +33,8 @@ def fit(
         ),
     ],
     model: Annotated[str, path_argument("Folder of the model; an unfinished fit resumes.")],
-    table: TrainedColumns,
-    where: cluster.Where,
+    table: TrainedColumnOptions,
+    where: cluster.ClusterOptions,
     task: Annotated[
         Task,
         typer.Option(
@@ -69,11 +69,11 @@ def fit(
 
 
 def _open_training(
-    ctx: typer.Context, data: str, table: TrainedColumns, task: str, method: str
+    ctx: typer.Context, data: str, table: TrainedColumnOptions, task: str, method: str
 ) -> "tuple[Dataset | None, str | None, Any]":
     """Return a data set, or None and the label column of a table; and the estimator to train."""
     source = check_data(data)
-    if not source.has_columns and replace(table, missing="auto") != TrainedColumns():
+    if not source.has_columns and replace(table, missing="auto") != TrainedColumnOptions():
         raise typer.BadParameter(
             f"--unknown, --drop, --label, --weight are for tables; {data!r} is a data set"
         )
@@ -132,7 +132,7 @@ def _whole(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Size:
+class FitSize:
     """The size of a fit to plan, where it is not that of the data."""
 
     rows: Annotated[
@@ -148,7 +148,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class PlannedWhere(cluster.Where):
+class PlannedCluster(cluster.ClusterOptions):
     workers: Annotated[
         int | None,
         typer.Option(
@@ -184,9 +184,9 @@ class PlannedWhere(cluster.Where):
 
 def plan(
     ctx: typer.Context,
-    table: TrainedColumns,
-    size: Size,
-    where: PlannedWhere,
+    table: TrainedColumnOptions,
+    size: FitSize,
+    where: PlannedCluster,
     data: Annotated[
         str | None,
         path_argument(
@@ -224,13 +224,13 @@ def plan(
     print_pairs(planned.title, planned.pairs())
 
 
-def _shape(size: Size, ctx: typer.Context) -> tuple[int, int]:
+def _shape(size: FitSize, ctx: typer.Context) -> tuple[int, int]:
     if size.rows is None or size.features is None:
         raise typer.BadParameter("give DATA, or both --rows and --features", ctx=ctx)
     return size.rows, size.features
 
 
-def _planned_rows(size: Size, data: str, dataset: "Dataset | None", ctx: typer.Context) -> Any:
+def _planned_rows(size: FitSize, data: str, dataset: "Dataset | None", ctx: typer.Context) -> Any:
     """Return the data, or a data set's shape with another number of rows."""
     if size.features is not None:
         raise typer.BadParameter("--features is for a plan without DATA, which has its own")

@@ -13,7 +13,7 @@ from daskls.cli import cluster
 
 if TYPE_CHECKING:
     from daskls.records import TargetKind
-    from daskls.sources.door import Source
+    from daskls.sources.formats import Source
     from daskls.store.objects import Scratch
 
 
@@ -32,7 +32,7 @@ UnseenOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnOptions:
     """How the columns of a table are read."""
 
     label: LabelColumn = None
@@ -58,7 +58,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class TrainedColumns(Columns):
+class TrainedColumnOptions(ColumnOptions):
     weight: Annotated[
         str | None, typer.Option(metavar="NAME", help="Column of the rows' weights, of a table.")
     ] = None
@@ -105,7 +105,7 @@ def open_data(path: str) -> Any:
 
 
 def open_input(path: str, what: str) -> "Source":
-    from daskls.sources.door import open_source
+    from daskls.sources.formats import open_source
 
     if not glob.has_magic(path) or os.path.lexists(path):
         check_exists(path, what)
@@ -167,7 +167,7 @@ def find_kind(
 def open_query(
     estimator: Any,
     source: "Source",
-    where: cluster.Where,
+    where: cluster.ClusterOptions,
     label: str | None = None,
     scratch: "Scratch | None" = None,
     *,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_origin
 import typer
 from typer.core import TyperCommand
 
-from daskls.cli.cluster import Where
+from daskls.cli.cluster import ClusterOptions
 from daskls.cli.inputs import parse_class_weight
 from daskls.registry import FILTERS, METHODS, load_object
 
@@ -37,7 +37,7 @@ OPTION_GROUPS = {
     ),
     "model": (),
     "search": ("n_grid", "cv", "scoring", "search", "selection", "percentiles"),
-    "running": ("random_state", *(field.name for field in fields(Where))),
+    "running": ("random_state", *(field.name for field in fields(ClusterOptions))),
     "output": ("quiet", "help"),
 }
 EPILOG = (
@@ -86,7 +86,7 @@ class EstimatorCommand(TyperCommand):
 
     def _options(self, methods: tuple[str, ...]) -> list[Any]:
         """Return an option for each parameter of these methods."""
-        from daskls.written import defaults_of
+        from daskls.parsed_code import defaults_of
 
         takers: dict[str, list[str]] = {}
         for method in methods:

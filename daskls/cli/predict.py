@@ -44,7 +44,7 @@ def predict(
         typer.Option("--interval", help="Write an interval for each number: lower and upper."),
     ] = False,
     unknown: UnseenOption = None,
-    where: cluster.Where,
+    where: cluster.ClusterOptions,
     quiet: cluster.Quiet = False,
 ) -> None:
     """Write the predicted label or number of every row; or its probabilities, or its interval.

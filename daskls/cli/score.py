@@ -48,7 +48,7 @@ def score(
     *,
     label: LabelColumn = None,
     unknown: UnseenOption = None,
-    where: cluster.Where,
+    where: cluster.ClusterOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     quiet: cluster.Quiet = False,
 ) -> None:
@@ -155,7 +155,7 @@ def report(
     ] = None,
     label: LabelColumn = None,
     unknown: UnseenOption = None,
-    where: cluster.Where,
+    where: cluster.ClusterOptions,
     quiet: cluster.Quiet = False,
 ) -> None:
     """Sum up a fit: what it was trained on, errors, importances; with DATA, scores and pictures.
@@ -187,7 +187,7 @@ def _print_report(display: Any) -> None:
     print_pairs(display.title, display.facts)
     parts = {
         "Parameters that are not the default": display.parameters or [("none", "")],
-        "Columns": [("-", line) for line in display.columns],
+        "ColumnOptions": [("-", line) for line in display.columns],
         "Notes": [("-", note) for note in display.notes],
         "Pictures, with --html FILE": [(p.title, p.note) for p in display.panels],
     }

@@ -19,7 +19,7 @@ from daskls.sources.base import (
     TableOptions,
     Unknown,
 )
-from daskls.sources.door import FORMATS, Source, all_suffixes, format_of, open_files_at
+from daskls.sources.formats import FORMATS, Source, all_suffixes, format_of, open_files_at
 from daskls.sources.write import columns_of, write_features
 from daskls.store.dataset import WRITE_AGAIN, Dataset, check_target
 from daskls.store.errors import disk_errors
@@ -44,8 +44,8 @@ def convert(
 ) -> Dataset:
     """Convert a file to a data set; labels of any kind become codes of sorted classes.
 
-    Columns of a table become features as in a fit, and the data set keeps how: models that are
-    trained on it take tables.
+    Columns of a table become features as in a fit. The data set keeps the encoding, so models that
+    are trained on it predict tables.
 
     Parameters
     ----------
@@ -61,15 +61,15 @@ def convert(
         None: the column named y, label, target or class, with a warning; else an error.
         "none": there is no label, all columns are features.
     split : "train", "test" or None, for `.npz` only. None: X and y, else the training rows.
-    dtype : dtype of the stored features. None: integers and floats as they are in `.npz`, `.npy`
+    dtype : dtype of the stored features. None: that of integers and floats in `.npz`, `.npy`
         and `.parquet`; float32 for numbers of text. Tables with other columns: as in a fit.
     n_features : int or None, for LIBSVM files only. None: the largest index.
     chunk_rows : int or None. Rows of a Zarr chunk; None: about 4 MiB.
-    overwrite : bool. Replace a daskls data set at `target`.
+    overwrite : bool, default False. Replace a daskls data set at `target`.
     progress : function of (rows done, all rows) or None. Called after each block.
-    task : "classification" or "regression". Whether the label's column holds classes, or numbers,
-        which are kept as float64.
-    missing, unknown, drop : as of ``fit``, for tables only
+    task : "classification" or "regression", default "classification". Whether the label column
+        holds classes, or numbers, which are kept as float64.
+    missing, unknown, drop : as for ``fit``, for tables only
 
     Returns
     -------
@@ -124,7 +124,8 @@ def convert(
         features = open_files(opened, options, stack)
         if features.n_rows == 0 or not features.n_features:
             raise DataError(
-                f"{source} has {features.n_rows} rows of {features.n_features} features."
+                f"{source} has {features.n_rows} rows of {features.n_features} features; at "
+                "least 1 of each is needed. Check the file."
             )
         return write_features(
             features,
@@ -168,8 +169,8 @@ def open_files(source: Source, options: ReadOptions, stack: ExitStack) -> Featur
         assert source.format is not None
         if len(source.files) > 1:
             raise DataError(
-                f"{source.where} leads to {len(source.files)} files of arrays; convert one at a "
-                "time."
+                f"{source.where} matches {len(source.files)} files of arrays; convert them one "
+                "by one."
             )
         opened = load_object(source.format.open)(source.files[0], options)
         features: Features = stack.enter_context(opened)

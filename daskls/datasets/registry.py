@@ -23,13 +23,12 @@ GENERATORS: dict[str, type[Generator]] = {
 
 
 def bayes_accuracy(name: str, **params: Any) -> float:
-    """Return the accuracy of the best possible classifier on a synthetic set; of numbers, the R2.
+    """Return the best possible accuracy on a synthetic set, or the best R2 if y is a number.
 
     Parameters
     ----------
     name : str. "checkerboard", "friedman1" (numbers), "noisy28", "swiss_roll" or "two_spirals".
-    **params : the set's own parameters, as for its `make_` function; of "friedman1" `d` and
-        `noise`
+    **params : the set's parameters, as for its `make_` function; for "friedman1" `d` and `noise`
 
     Raises
     ------
@@ -61,11 +60,11 @@ def write(
     name : str. As for `bayes_accuracy`.
     path : str or path. The data set to make.
     n_rows : int, >= 0
-    random_state : int. The rows are those of the `make_` function with the same seed.
+    random_state : int, default 0. The rows are those of the `make_` function with the same seed.
     chunk_rows : int or None. Rows of a Zarr chunk; None: about 4 MiB. Does not change the data.
-    overwrite : bool. Replace a daskls data set at `path`.
+    overwrite : bool, default False. Replace a daskls data set at `path`.
     progress : function of (rows done, all rows) or None
-    **params : the set's own parameters
+    **params : as for `bayes_accuracy`
 
     Returns
     -------

@@ -61,9 +61,9 @@ def make_checkerboard(
     Parameters
     ----------
     n_rows : int, >= 0
-    n_cells_side : int, >= 1. Squares along a side; the one at the origin is +1.
-    flip : float. Probability that a label is swapped.
-    random_state : int. Draws the rows; n rows are the first of 2n rows.
+    n_cells_side : int, >= 1, default 4. Squares along a side; the one at the origin is +1.
+    flip : float, default 0.055. Probability that a label is swapped.
+    random_state : int, default 0. Seed; n rows are the first n of more rows.
 
     Returns
     -------
@@ -108,7 +108,7 @@ class Noisy28(_Flipped):
 def make_noisy28(
     n_rows: int, *, flip: float = Noisy28.flip, noise: float = Noisy28.noise, random_state: int = 0
 ) -> Rows:
-    """Draw 28 normal features, three of which decide, with swapped labels: a set for scale tests.
+    """Draw 28 normal features, of which three decide the label: a set for scale tests.
 
     The label is +1 where x_0 x_1 + sin(2 x_2) > 0, then swapped with probability `flip`. The first
     three features have standard deviation 1, the other 25 (pure noise) `noise`.
@@ -116,9 +116,9 @@ def make_noisy28(
     Parameters
     ----------
     n_rows : int, >= 0
-    flip : float. Probability that a label is swapped.
-    noise : float, >= 0. Standard deviation of the 25 noise features.
-    random_state : int. Draws the rows; n rows are the first of 2n rows.
+    flip : float, default 0.1. Probability that a label is swapped.
+    noise : float, >= 0, default 0.3. Standard deviation of the 25 noise features.
+    random_state : int, default 0. Seed; n rows are the first n of more rows.
 
     Returns
     -------
@@ -223,9 +223,9 @@ def make_two_spirals(
     Parameters
     ----------
     n_rows : int, >= 0
-    n_turns : float, > 0. Turns of each arm; neighboring arms are 1 / (2 n_turns) apart.
-    noise : float, >= 0.01. Standard deviation, in units of the spiral's radius.
-    random_state : int. Draws the rows; n rows are the first of 2n rows.
+    n_turns : float, > 0, default 3. Turns of each arm; neighboring arms are 1 / (2 n_turns) apart.
+    noise : float, >= 0.01, default 0.0555. Standard deviation, in units of the spiral's radius.
+    random_state : int, default 0. Seed; n rows are the first n of more rows.
 
     Returns
     -------
@@ -288,9 +288,9 @@ def make_swiss_roll(
     Parameters
     ----------
     n_rows : int, >= 0
-    n_turns : float, > 0. Turns of the roll.
-    noise : float, >= 0.01. Standard deviation in both coordinates.
-    random_state : int. Draws the rows; n rows are the first of 2n rows.
+    n_turns : float, > 0, default 1.5. Turns of the roll.
+    noise : float, >= 0.01, default 0.02. Standard deviation in both coordinates.
+    random_state : int, default 0. Seed; n rows are the first n of more rows.
 
     Returns
     -------

@@ -184,8 +184,8 @@ def _dimensions(shrinkage: Shrinkage, size_param: str, chunks: str, *, is_learne
     if not is_learned:
         remedy = f'Let a scale be learned (feature_scale="learned"), raise {size_param}, or'
     return (
-        f"Cutting into {shrinkage.n_cells} cells leaves {shrinkage.share:.0%} of the squared "
-        f"distances of rows to their mean, as in a space of {shrinkage.dimensions:.0f} dimensions: "
-        "the rows of a cell are hardly nearer to each other than to all others, and miss what "
-        f"larger cells would see. {remedy} take {chunks}."
+        f"Within the {shrinkage.n_cells} cells, {shrinkage.share:.0%} of the variance of the "
+        f"rows remains, as in a space of {shrinkage.dimensions:.0f} dimensions: the rows of a "
+        "cell are hardly nearer to each other than to other rows, and larger cells would learn "
+        f"more from them. {remedy} take {chunks}."
     )

@@ -1,4 +1,4 @@
-"""The base of all estimators: a fit, its plan, its answers, and the model that lies in a store."""
+"""The base of all estimators: a fit, its plan, its predictions, and the model in a store."""
 
 import os
 import uuid
@@ -45,10 +45,10 @@ from daskls.run.contract import FitRequest, Method
 from daskls.run.identity import run_repaired
 from daskls.run.rows import open_rows
 from daskls.sources.base import TableOptions
-from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import TableEncoding
+from daskls.sources.formats import Source, check_label, open_source
 from daskls.sources.frames import with_labels
-from daskls.store.objects import ModelHandle, Objects, Scratch
+from daskls.store.objects import BaseStore, ModelHandle, Scratch
 from daskls.store.owner import own_store
 from daskls.store.reader import ModelReader, open_model
 
@@ -87,7 +87,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     __sklearn_clone__ = clone_with_client
     feature_importances_ = property(feature_importances)
 
-    def _asked(self, params: Params) -> dict[str, Any]:
+    def _fit_fields(self, params: Params) -> dict[str, Any]:
         """Return the fields of `FitRequest` that follow from the parameters: method, spec and more.
 
         Parameters out of range are refused, as far as this can be told without data.
@@ -99,7 +99,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         self._validate_params()
         params = params_of(self)
         # First, as what is refused here could not be saved.
-        fields = {"cell_size": SEARCH_REGION_ROWS, "class_weight": None, **self._asked(params)}
+        fields = {"cell_size": SEARCH_REGION_ROWS, "class_weight": None, **self._fit_fields(params)}
         return FitRequest(
             estimator=type(self).__name__,
             params=saved_params(params),
@@ -192,14 +192,14 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         unknown: Literal["zero", "error"] = "zero",
         drop: str | Sequence[str] = (),
     ) -> Self:
-        """Train on X and y, and keep a handle on the model.
+        """Train on X and y; the model stays in a store, read when it is needed.
 
         Parameters
         ----------
         X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set. Or a
-            table: the path of a CSV, TSV or Parquet file, a folder or a pattern of such files,
-            the path of an npz or LIBSVM file; a pandas, Polars or Dask DataFrame, an Arrow table,
-            an xarray Dataset.
+            table: the path of a CSV, TSV, Parquet, npz or LIBSVM file, a folder or a pattern of
+            CSV, TSV or Parquet files; a pandas, Polars or Dask DataFrame, an Arrow table, an
+            xarray Dataset.
         y : array (n,), of any of these kinds: labels, or numbers for a regressor, then also
             (n, t); None if X is the path of a data set. For a table, the name of its column of
             labels or numbers, or for a pandas or Polars DataFrame or an Arrow table an array;
@@ -208,13 +208,14 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
             weights, which is then not a feature. Multiplies C and weights validation errors and
             votes; rows of weight 0 are ignored. Methods that draw rows draw them regardless of
             their weights.
-        missing : "auto" or "refuse". Missing values, NaN in an array, are replaced by the median
-            of their column, and an added feature marks them where training rows had some; or they
-            are refused. Where only a query has some, a warning counts them.
-        unknown : "zero" or "error". A category in a query that no training row had becomes 0 in
-            all columns of its feature, of more than 64 values the mean of all rows, with a warning
-            that counts them; or it is an error.
-        drop : names of table columns to leave out; several may be joined by commas
+        missing : "auto" or "refuse", default "auto". "auto": missing values, NaN in an array, are
+            replaced by the median of their column; an added feature marks them if training rows had
+            some, else a warning counts those of queries. "refuse": they are an error.
+        unknown : "zero" or "error", default "zero". "zero": a category that no training row had
+            becomes 0 in all columns of its feature (the mean of all rows, if the feature has more
+            than 64 values), with a warning that counts them. "error": it is an error.
+        drop : str or sequence of str, default (). Names of table columns to leave out; a str may
+            join several by commas.
 
         Returns
         -------
@@ -286,7 +287,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         self,
         request: FitRequest,
         data: tuple[Source, Source | None, Source | None],
-        store: Objects,
+        store: BaseStore,
     ) -> "FitResult":
         """Train on X, y and weights in a store that this fit owns."""
         # Imported here so that a process that only predicts never loads the trainers.
@@ -303,8 +304,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
                 request.estimator, rows.X.shape, learned, store, self.client, self.verbose
             ) as view,
         ):
-            views = view.on_progress, view.on_cut
-            run = partial(run_fit, request, rows, store, self.client, *views)
+            callbacks = view.on_progress, view.on_cut
+            run = partial(run_fit, request, rows, store, self.client, *callbacks)
             return run_repaired(run, store, request.method)
 
     def _warn_about_folds(self, request: FitRequest) -> None:
@@ -336,7 +337,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         threads_per_worker: int = 1,
         memory_limit: int | str | None = None,
     ) -> FitPlan:
-        """Return what `fit` would take: tasks, bytes, memory, and what it would refuse.
+        """Return the resources that `fit` would need, and the errors that it would raise.
 
         Nothing is trained, and X is not read except for its shape, dtype and chunks; a table and a
         file of arrays are read once, to count rows, features and classes.
@@ -344,19 +345,19 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : as `fit` takes it, or a shape (rows, features) of float32
-        y : as `fit` takes it, or None. The classes of a table and of y in memory are counted, those
-            of a data set are the ones that it names; else two are assumed.
+        y : as `fit` takes it, or None. The classes of a table and of y in memory are counted, a
+            data set names its classes; else two are assumed.
         missing, unknown, drop : as for `fit` of a table
-        workers : int, or None for those of the current scheduler. Processes of a cluster, which
-            need not exist.
+        workers : int or None. Worker processes of a cluster that need not exist. None: those of the
+            current scheduler.
         threads_per_worker : int, >= 1, default 1. Threads of each of ``workers``.
         memory_limit : int, str as "2GiB", or None for a share of this machine. Memory of each of
             ``workers``.
 
         Returns
         -------
-        plan : FitPlan. ``print(plan)`` shows it; ``refusals`` are what `fit` would refuse, each
-            with the parameter to change.
+        plan : FitPlan. ``print(plan)`` shows it; ``refusals`` are errors that `fit` would raise,
+            each with the parameter to change.
 
         Raises
         ------

@@ -17,7 +17,7 @@ from daskls.estimators.scales import (
     scaling_of,
 )
 from daskls.kernels.kernel import find_kernel, kernels_with
-from daskls.methods.cells.method import Voronoi
+from daskls.methods.cells.method import CellMethod
 from daskls.partition.base import Shrinkage
 from daskls.plan.bundles import usual_sizes
 from daskls.records import (
@@ -35,14 +35,14 @@ USUAL_SIZE = 2000
 
 
 class CellEstimator(LocalEstimator):
-    _method_class: ClassVar[type[Voronoi]] = Voronoi
+    _method_class: ClassVar[type[CellMethod]] = CellMethod
     # The parameter that bounds the rows of a cell.
     _size_param: ClassVar[str] = "cell_size"
 
     feature_scale_ = property(scale_factors)
     coded_features_ = property(coded_features)
 
-    def _asked(self, params: Params) -> dict[str, Any]:
+    def _fit_fields(self, params: Params) -> dict[str, Any]:
         spec, method = self._spec(params), self._method_class()
         loss, size = find_loss(spec), params[self._size_param]
         # Chunks are one partition.

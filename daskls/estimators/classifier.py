@@ -97,8 +97,8 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):  # type: ignore[misc]
         Returns
         -------
         labels : array (n,). NumPy for NumPy and for tables; else a lazy Dask array in X's row
-            chunks, also for a Dask DataFrame. Always the label of the largest decision value:
-            where one-vs-one votes tie, the confidences decide, as in scikit-learn's
+            chunks, also for a Dask DataFrame. The label of the largest decision value: where
+            one-vs-one votes tie, the confidences decide, as in scikit-learn's
             ``SVC(break_ties=True)``.
 
         Raises
@@ -132,13 +132,13 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):  # type: ignore[misc]
         -----
         With several partitions or chunks, the decision values of each pair of classes are clipped
         to [-1, 1] and averaged. Two classes give that mean, more classes the votes of the means. A
-        cell that holds one class of a pair counts as 1 for it, a cell that holds neither as 0.
+        cell with one class of a pair counts as 1 for that class, a cell with neither as 0.
         """
         return self._answer(X, SCORES)
 
     @Available(check_probabilities)
     def predict_proba(self, X: Any) -> Any:
-        """Return the probability of each class, if ``probability`` gave the model probabilities.
+        """Return the probability of each class; needs a fit with ``probability``.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):  # type: ignore[misc]
         Decision values are mapped to probabilities, which are normalized if there are more than two
         classes. Votes are not mapped themselves, but the margin of each class over the best other
         class. Each class has its own map, and `class_weight` changes decision values only: where
-        two classes are about equally likely, the likeliest may differ from the answer of `predict`.
+        two classes are about equally likely, the likeliest may differ from that of `predict`.
         With ``max_false_alarm`` it does differ for scores between 0 and the bound's threshold.
         """
         return self._answer(X, PROBABILITIES)

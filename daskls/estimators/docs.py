@@ -15,8 +15,8 @@ from inspect import signature
 from textwrap import indent
 from typing import Any, TypeVar
 
+from daskls.parsed_code import class_at, constant_of, constants_of, defaults_of
 from daskls.solvers.registry import losses_of
-from daskls.written import class_at, constant_of, constants_of, defaults_of
 
 T = TypeVar("T", bound=type[Any])
 NAMES = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)
@@ -24,19 +24,19 @@ SHARED = {
     # Methods with one model per cell.
     "loss": """
 loss : <losses>, default <default>
-    Loss of the local models. "hinge": SVMs, each with C and gamma of its own by cross-validation.
-    "squared_error": least squares with targets of +-1, one class against the rest, one linear
-    system a <cell> with a ridge of 1 / (2 C): many times faster. Kernel, width and C are chosen
-    once for all <cell>s, by the squared errors of held-out rows; cv, search and tol have no
-    effect and are refused. ``decision_function`` is then the value of each class, or of the second
-    of two; ``fit_report_.validation_error`` is by leave-one-out, on some 64 rows a <cell>.""",
+    Loss of the local models. "hinge": SVMs; each chooses its C and gamma by cross-validation.
+    "squared_error": least squares with targets of +-1, one class against the rest; many times
+    faster, as a <cell> is one linear system, with a ridge of 1 / (2 C). Kernel, width and C are
+    chosen once for all <cell>s, by the squared errors of held-out rows; cv, search and tol have no
+    effect and are refused. ``decision_function`` returns a value per class, of two classes that of
+    the second; ``fit_report_.validation_error`` is by leave-one-out, on some 64 rows a <cell>.""",
     "cell_kernel": """
 kernel : <kernels> or "auto", default <default>
     <formulas>.
-    "poly" is of the rows as they are given, as in scikit-learn's SVC: scale the features first.
-    "linear" is of rows relative to the mean of the <cell>'s, through which a function without
-    offset passes; where C is None, features are also divided by their spread in the <cell> (one for
-    all, or each by its own if these differ by more than 100 times), and C is for those. Both need
+    "poly" takes rows as they are, as scikit-learn's SVC does: scale the features first. "linear"
+    takes rows relative to the <cell>'s mean, so a function without offset is 0 at the mean. If C is
+    None, "linear" also divides features by their spread in the <cell>, to which C then refers (one
+    spread for all, or one each if they differ by more than 100 times). Both need
     feature_scale=None, and a single C with loss="squared_error". "auto": the best of <raced> on
     held-out rows; with loss="hinge" the first of them.""",
     "cell_C": """
@@ -48,15 +48,15 @@ C : float, sequence of float, or None
     "cell_gamma": """
 gamma : float, sequence of float, or None
     Factor in the kernel; used unchanged. None: for kernels of distances the paper's 10 widths from
-    5 r to 0.2 r m^(-1/d), gamma = 1 / width^2, with r the largest distance of a <cell>'s rows to
-    their mean (gamma = 1 / width for <plain>; each kernel has its own distance); for the other
-    kernels 1. With loss="squared_error": widths from 1/16 to 32 times a <cell>'s median
+    5 r to 0.2 r m^(-1/d), where r is the largest distance of a <cell>'s rows to their mean; for the
+    other kernels 1. Then gamma = 1 / width^2 (1 / width for <plain>). Each kernel has its own
+    distance. With loss="squared_error": widths from 1/16 to 32 times a <cell>'s median
     distance.""",
     "n_grid": """
 n_grid : int, (int, int), or None
-    Number of values of C and of gamma in a <cell>'s own grid; one number for both. The ends of the
-    grid stay those described for C and gamma: 20 values take steps half as wide as the usual 10.
-    None: 10 of each. A given C or gamma has its own values.""",
+    Number of values of C and of gamma in a <cell>'s own grid; one number for both. The grid
+    spans the ranges described for C and gamma: 20 values halve the steps of the usual 10. None: 10
+    of each. A given C or gamma keeps its values.""",
     "cell_cv": """
 cv : int, >= 2, default 5
     Stratified folds in each <cell>; a <cell> of fewer rows has as many folds as rows.""",
@@ -87,16 +87,16 @@ loss : <number losses>, default <default>
     kernel and width are chosen once for all <cell>s by this loss, C by folds in each <cell>.""",
     "level_loss": """
 loss : <level losses>, default <default>
-    "pinball": absolute errors, weighted by the level where y is above the answer and by 1 minus the
-    level where it is below; a quantile minimizes their mean. "expectile": squared errors with these
-    weights; an expectile minimizes their mean, at level 1/2 the mean of y; cv and tol have no
-    effect and are refused. Coding, scale, kernel and width are chosen as for `VoronoiSVR`, once for
-    all levels: for expectiles by squared errors, for quantiles by absolute errors of least squares
-    without outliers; C for each <cell> and level, by the loss itself.""",
+    "pinball": absolute errors, weighted by the level where y is above the prediction and by 1 minus
+    the level where it is below; a quantile minimizes their mean. "expectile": squared errors with
+    these weights; an expectile minimizes their mean (at level 1/2 it is the mean of y); cv and tol
+    have no effect and are refused. Coding, scale, kernel and width are chosen as for `VoronoiSVR`,
+    once for all levels: for expectiles by squared errors, for quantiles by absolute errors of least
+    squares without outliers. C is chosen for each <cell> and level, by the loss itself.""",
     "quantile": """
 quantile : float or sequence of float, in (0, 1), default 0.5
-    The level to predict: a tenth of y exceeds the quantile of level 0.9. For a sequence, one column
-    a level, in its order; columns do not cross.""",
+    The level to predict: a tenth of y exceeds the quantile of level 0.9. A sequence gives one
+    column per level, in its order; columns do not cross.""",
     "level_C": """
 C : float, sequence of float, or None
     For loss="pinball" scikit-learn's C of SVMs, in the units of y; for loss="expectile" 1 / (2
@@ -117,9 +117,9 @@ C : float, sequence of float, or None
     "epsilon": """
 epsilon : float, >= 0, or None
     For loss="epsilon_insensitive": the largest error without cost, in the units of y, as for
-    scikit-learn's SVR. None: a tenth of y's robust spread, which is 1.4826 times the median
-    distance of y to its median: the standard deviation of normal y, whatever its outliers. (If half
-    of all y are equal, a tenth of the standard deviation.) For y of spread 1 that is SVR's 0.1.""",
+    scikit-learn's SVR. None: a tenth of y's robust spread (of the standard deviation, if half of
+    all y are equal). The robust spread is 1.4826 times the median distance of y to its median, the
+    standard deviation of normal y without its outliers. For y of spread 1 this is SVR's 0.1.""",
     "number_cv": """
 cv : int, >= 2, default 5
     Folds in each <cell> with loss="epsilon_insensitive", if C is to be chosen.""",
@@ -133,8 +133,8 @@ tol : float, > 0, default 1e-3
     "search": """
 search : "refine" or "full", default "refine"
     How pairs of C and gamma are searched. "refine": every other value of C and of gamma at 10 x
-    tol, then the best of these pairs and its neighbors at tol; an axis of three values or fewer is
-    searched whole. A pair that is clearly worse after some folds (by 2 standard deviations, on the
+    tol, then the best of these pairs and its neighbors at tol; of three values or fewer all are
+    tried. A pair that is clearly worse after some folds (by 2 standard deviations, on the
     same rows) is not trained on the others. "full": every pair on every fold, as in the paper.""",
     "cache_size": """
 cache_size : float, > 0, or None
@@ -178,14 +178,14 @@ coef0 : float, >= 0, default 0. Constant of "poly"; 0 makes it homogeneous.""",
 tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimality conditions.""",
     "neighbors": """
 neighbors : "exact" or "approximate", default "exact"
-    How the nearest rows are found. "approximate": PyNNDescent builds a graph of the rows of each
-    group of leaves, of up to 60,000 rows or 32 MiB; a query asks ``n_groups`` groups, and what
-    their graphs propose is ranked exactly. It misses some neighbors, refuses kernel="poly", and
-    building costs more than it saves below some ten thousands of queries, or with few features:
-    pynndescent alone compiles for some 40 s in each process that builds.""",
+    How the nearest rows are found. "approximate": PyNNDescent builds a graph for each group of
+    leaves (up to 60,000 rows or 32 MiB). A query searches the graphs of ``n_groups`` groups, and
+    their candidates are ranked by exact distance. Some neighbors are missed; kernel="poly" is
+    refused. With few features, or below some ten thousand queries, building takes longer than it
+    saves: pynndescent alone compiles for some 40 s in each process that builds.""",
     "n_groups": """
 n_groups : int, >= 1, default 3
-    Groups that a query asks, of neighbors="approximate": more cost more and miss less.""",
+    Groups searched per query by neighbors="approximate": more groups take longer and miss less.""",
     "k_tol": """
 tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.""",
     # Features.
@@ -193,47 +193,47 @@ tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k."
 feature_coding : "auto", "none", "ranks", "indicators" or "both", default <default>
     How numeric features that are thresholds, orders or categories are coded. "none": not at all.
     "ranks": a feature of more than 20 values becomes its rank among the sampled rows, in [0, 1].
-    "indicators": a feature of 3 to 20 values becomes one feature a value, 1/2 where a row has it;
-    none does if these would be too many (256 MiB of rows, or twice the features). "both". "auto":
-    where kernel, width and C are chosen once for all <cell>s, the best of these, chosen with them;
-    else, or if gamma is given, "none". A value that no training row had is 0 in all indicators of
-    its feature. Cells are cut in coded features.""",
+    "indicators": a feature of 3 to 20 values becomes one feature per value, 1/2 in rows that have
+    it, else 0; none does if there would be too many (256 MiB of rows, or twice the features).
+    "both": ranks and indicators. "auto": where kernel, width and C are chosen once for all
+    <cell>s, the best of these, chosen with them; else, or if gamma is given, "none". A value that
+    no training row had is 0 in all indicators of its feature. Cells are cut in coded features.""",
     "feature_scale": """
 feature_scale : None or "none", "spread", "learned" or array (d,), default <default>
     Factor of each feature in every distance: of cells, of neighbors and of kernels. None: features
-    are not scaled. "spread": 1 over the feature's range from the 5th to the 95th percentile (if
-    that is 0, over 3.29 standard deviations; of a feature of two values over their difference,
-    unless all features are such), so that units do not matter. "learned": least squares learns on
-    some rows by which factors rows are predicted best that are left out; no scale, the spread and
-    the learned scale are then compared on held-out rows, and the learned one is taken if its
-    squared errors are lower by 4 standard errors (below 6000 rows by 2.5, below 3000, each of which
-    is left out in turn, by 1). If spreads differ by a factor of more than 1000, the spread replaces
-    no scale in this. If there are more rows than a sample holds, X is read once more for it. An
-    array: these factors, >= 0; 0 leaves a feature out. Refused with kernels of inner products.""",
+    are not scaled. "spread": 1 / the feature's range from the 5th to the 95th percentile, so that
+    units do not matter (if the range is 0, 1 / 3.29 standard deviations; for a feature of two
+    values 1 / their difference, unless all features have two). "learned": the factors with which
+    least squares predicts left-out rows best. They are learned on some rows, then compared with no
+    scale and with the spread on held-out rows, and taken if their squared errors are lower by 4
+    standard errors (2.5 below 6000 rows; 1 below 3000 rows, each of which is left out in turn). If
+    spreads differ by a factor of more than 1000, they are compared with the spread alone. X is read
+    once more if it has more rows than a sample. An array: these factors, >= 0; 0 leaves a feature
+    out. Refused with kernels of inner products.""",
     "coded_features_": """
 coded_features_ : list of str. The features that distances are computed from: those of X,
     ``rank(name)``, or ``name=value``.""",
     "feature_scale_": """
 feature_scale_ : float array (d,). The factor of each feature in distances; 1 if it is not scaled.
-feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1: all alike
-    in a scale by spread alone, and absent where features are not scaled. By other rows
-    ``sklearn.inspection.permutation_importance`` measures them.""",
+feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1: all equal
+    if features are scaled by their spread, absent if they are not scaled. To measure importances
+    on other rows, use ``sklearn.inspection.permutation_importance``.""",
     # Rows that are held out of everything.
     "false_alarm_": """
 false_alarm_ : record, only with max_false_alarm. ``threshold``, its ``rank`` among the scores of
     ``n_negatives`` held-out rows, ``n_positives``, ``rate``, and the ``delta`` that this rank
     gives.""",
     "interval_": """
-interval_ : record, only with interval. ``half_widths`` where residuals are of the usual size, one
-    a column, their ``rank`` among ``n_rows`` held-out rows, and ``coverage``.""",
+interval_ : record, only with interval. ``half_widths``, one per column, where residuals have
+    their usual size; their ``rank`` among ``n_rows`` held-out rows; ``coverage``.""",
     "max_false_alarm": """
 max_false_alarm : float in (0, 1), or None
     For two classes: the share of the rows of ``classes_[0]`` that may be predicted as
     ``classes_[1]``. A fifth of the rows of ``classes_[0]`` (at most 20,000; up to half if a fifth
     is too few) and a tenth of those of ``classes_[1]`` (at most 5000), drawn by their values, are
-    held out of all stages. One of the final model's scores of the former is the threshold, which
+    held out of all stages. The threshold is one of the final model's scores of the former, and
     is subtracted from decision values; the latter serve the ROC curve. With too few rows of
-    ``classes_[0]`` the error gives the number needed, 598 for 0.01 with a delta of 0.05.
+    ``classes_[0]`` the error names the number needed, 598 for 0.01 with a delta of 0.05.
     Probabilities do not change. None: the threshold is 0, and no row is held out.""",
     "interval": """
 interval : float in (0, 1), or None
@@ -256,14 +256,13 @@ class_weight : dict, "balanced" or None. Multiplies sample_weight by class; "bal
 probability : "auto", bool, "sigmoid" or "isotonic", default <default>
     Whether the model has `predict_proba`. True or "sigmoid": by Platt's sigmoid, one per class, but
     shared by classes of few rows; "isotonic": by increasing steps, one per class, but shared by all
-    classes of fewer than 1000 rows. They map decision values of held-out rows. VoronoiSVC with
-    loss="squared_error" knows those of its own rows without themselves: of all, for more than 2000
-    rows of 64 a cell, at least 2000. Otherwise the method is fitted once more to at most 60,000
-    rows of a few parts of space (by methods whose model covers all of space, to 10,000 random
-    rows), five times if there are fewer than 10,000. "auto": as True where that costs no second
-    fit, else none. With more than two classes, decision values are mapped, or their margins over
-    the best other class, whichever makes the rows likelier. Class weights do not change
-    probabilities.""",
+    classes of fewer than 1000 rows. They are fitted to decision values of held-out rows. VoronoiSVC
+    with loss="squared_error" takes leave-one-out values: of all rows up to 2000, above that of 64
+    per cell and at least 2000. Otherwise the method is fitted once more, to at most 60,000 rows of
+    a few parts of space (if its model covers all of space, to 10,000 random rows); five times if
+    there are fewer than 10,000. "auto": as True where that needs no second fit, else none. With
+    more than two classes, the maps take decision values, or their margins over the best other
+    class, whichever gives the rows the larger likelihood. Class weights do not change them.""",
     # All methods.
     "store": """
 store : path or None

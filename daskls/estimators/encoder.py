@@ -1,4 +1,4 @@
-"""TableEncoder: the encoding of tables that every `fit` learns, as a transformer of its own."""
+"""TableEncoder: the encoding of tables that every `fit` learns, as a transformer."""
 
 import os
 from typing import Annotated, Any, Literal, Self
@@ -15,8 +15,8 @@ from daskls.estimators.inputs import check_targets
 from daskls.estimators.tables import encoded_lazily
 from daskls.records import TargetKind
 from daskls.sources.base import TableOptions, TableSource
-from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
+from daskls.sources.formats import Source, open_source
 from daskls.sources.labels import kind_of_column, kind_of_values, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.signs import with_numbers
@@ -30,28 +30,29 @@ from daskls.store.objects import Scratch, store_at
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Encode named columns as features: numbers, categories one-hot or by target, gaps filled.
 
-    The encoding that every estimator's ``fit`` applies to a table, as a streaming transformer. It
-    takes CSV, TSV and Parquet files, folders and patterns of them, pandas, Polars and Dask
-    DataFrames, Arrow tables and xarray Datasets, and holds one batch of rows in memory at a time.
+    Every estimator's ``fit`` encodes tables in this way. The transformer takes CSV, TSV and Parquet
+    files, folders and patterns of them, pandas, Polars and Dask DataFrames, Arrow tables and xarray
+    Datasets, and holds one batch of rows in memory at a time.
 
     Parameters
     ----------
-    label : str or None. The column of labels, which becomes no feature. Text of more than 64
-        values becomes statistics of it, or of y, as by scikit-learn's ``TargetEncoder``; without
-        labels it is refused.
-    missing : "auto" or "refuse". Missing values are replaced by the median of a seeded sample of
-        rows, and an added feature marks them where rows of `fit` had some; or they are refused.
-    unknown : "zero" or "error". A category that no row of `fit` had becomes 0 in all columns of
-        its feature, of more than 64 values the mean of all rows, with a warning, as with
-        ``handle_unknown="ignore"`` of scikit-learn; or it is an error.
-    drop : names of columns to leave out
-    random_state : int. Seed of the sample that medians are taken from, and of the folds of
-        `fit_transform`. Both have the same rows, however these are distributed over files,
+    label : str or None. The column of labels, which becomes no feature. A text column of more than
+        64 values becomes statistics of the labels (of y if label is None), as by scikit-learn's
+        ``TargetEncoder``; without labels it is refused.
+    missing : "auto" or "refuse", default "auto". "auto": missing values are replaced by the median
+        of a seeded sample of rows; an added feature marks them if rows of `fit` had some.
+        "refuse": they are an error.
+    unknown : "zero" or "error", default "zero". "zero": a category that no row of `fit` had becomes
+        0 in all columns of its feature (the mean of all rows, if the feature has more than 64
+        values), with a warning. "error": it is an error.
+    drop : sequence of str, default (). Names of columns to leave out.
+    random_state : int, default 0. Seed of the sample that medians are taken from, and of the folds
+        of `fit_transform`. Both have the same rows, however these are distributed over files,
         partitions and blocks.
 
     Attributes
     ----------
-    table_ : the encoding, a record; ``to_json`` returns it as JSON values, ``describe`` in words
+    table_ : record. The encoding; ``to_json`` returns it as JSON values, ``describe`` in words.
     feature_names_in_ : array (n_columns,) of the names of the columns that become features
     n_features_in_ : int. Number of these columns.
 
@@ -87,8 +88,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : path or frame
-        y : array (n,) of labels or numbers, or None; only read where `label` is None
+        X : path or DataFrame
+        y : array (n,) of labels or numbers, or None; only read if `label` is None
 
         Returns
         -------
@@ -104,11 +105,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Return the features of the rows that `fit` reads: statistics are those of other folds.
+        """Return the features of the rows of `fit`, with statistics of the other folds' labels.
 
         Parameters
         ----------
-        X, y : as of `fit`, but for paths
+        X, y : as for `fit`, but no paths
 
         Returns
         -------
@@ -149,11 +150,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return scan.cross_fit
 
     def transform(self, X: Any) -> Any:
-        """Return the features of a frame; columns are found by name, in any order.
+        """Return the features of a DataFrame, whose columns may be in any order.
 
         Parameters
         ----------
-        X : frame of queries; for the rows of `fit` use `fit_transform`, for a file `to_zarr`
+        X : DataFrame of queries; for the rows of `fit` use `fit_transform`, for a file `to_zarr`
 
         Returns
         -------
@@ -171,7 +172,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         source = open_source(X)
         if source.files or not source.has_columns:
             raise DataError(
-                f"transform takes a frame, got {type(X).__name__}; for a file call "
+                f"transform takes a DataFrame, got {type(X).__name__}; for a file call "
                 "to_zarr(file, path), which holds one batch in memory at a time."
             )
         if source.kind == "dask table":
@@ -186,7 +187,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : path or frame
+        X : path or DataFrame
         path : the data set to make; must not exist
 
         Returns
@@ -209,8 +210,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 n_rows, labels = scan_labels(source, label, kind)
                 if any(column.kind == "statistics" for column in self.table_.columns):
                     warn_user(
-                        "Rows that fit has read hold their own label in the statistics written "
-                        "here; to train on them pass their table itself: fit(X, label).",
+                        "The statistics written here contain the labels of the rows that fit "
+                        "has read; to train on these rows, pass the table itself: fit(X, "
+                        "label).",
                         UserWarning,
                     )
             features = encoded(source, self.table_, label=label, labels=labels, n_rows=n_rows)

@@ -15,7 +15,7 @@ from daskls.estimators.neighborhoods import (
     PERCENTILES,
     SELECTION_C,
     advice_on_selection,
-    asked_of,
+    fit_fields,
     groups_of,
     local_spec,
     selection_of,
@@ -47,14 +47,14 @@ class FalkEstimator(LocalEstimator):
     feature_scale_ = property(scale_factors)
     coded_features_ = property(coded_features)
 
-    def _asked(self, params: param.Params) -> dict[str, Any]:
+    def _fit_fields(self, params: param.Params) -> dict[str, Any]:
         spec = local_spec(self, params)
         C = spec.C or (self._c_candidates if params["selection"] else (1.0,))
         spec = replace(spec, C=C)
         method = replace(_method(params, spec), n_groups=groups_of(self, params))
         _check_candidates(params, spec)
         n_folds = spec.cv if method.selection and "cv" in params else None
-        return {**asked_of(params, method, spec), "n_folds": n_folds}
+        return {**fit_fields(params, method, spec), "n_folds": n_folds}
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all neighborhoods")
@@ -102,8 +102,8 @@ def _check_candidates(params: param.Params, spec: SolverSpec) -> None:
     is_euclidean = find_kernel(spec.kernel).is_euclidean
     if not is_euclidean and spec.gamma is not None and len(spec.gamma) > 1:
         raise ParameterError(
-            f"gamma has {len(spec.gamma)} candidates, but which rows are near each other in a "
-            f"{spec.kernel} kernel's feature space depends on it; give one value."
+            f"gamma has {len(spec.gamma)} candidates, but the nearest neighbors in a "
+            f"{spec.kernel} kernel's feature space depend on gamma; give one value."
         )
 
 
@@ -134,14 +134,14 @@ class FalkSVC(FalkEstimator, LocalClassifier):
         None: C and gamma are single values. "local" (FaLK-SVMl): k, C and the width are chosen by
         cross-validation in the neighborhoods of 10 rows drawn by seed, with folds drawn from the k'
         inner rows. "each": C and the width are chosen in every neighborhood, as by "local".
-    n_centers : int, >= 1, default 3. Of "k_centers".
+    n_centers : int, >= 1, default 3. Models averaged with assign="k_centers".
     {searched_kernel}
     C : float, sequence of float, or None
         Box bound of a row of weight 1. None: 1; with a selection the papers' 1, 4, 16, 64.
     gamma : float, sequence of float (not of "poly"), or None
         None: with a selection and "rbf", 1 / q^2 with q a percentile of the distances within each
         neighborhood; else scikit-learn's "scale", 1 / (d x variance of the sampled rows).
-        The papers' width sigma is 1 / sqrt(2 gamma) or 1 / sqrt(gamma), by program.
+        The papers' width sigma is 1 / sqrt(2 gamma), in some of their programs 1 / sqrt(gamma).
     {degree, coef0, neighbors, n_groups}
     percentiles : sequence of float in [0, 100], default (1, 10, 50, 90)
         Candidates of the width where gamma is None and there is a selection.
@@ -246,14 +246,14 @@ class FalkSVR(FalkEstimator, LocalRegressor):
     assign : "point", "center" or "k_centers", default "point"
         The center whose model predicts a query: that of its nearest training row, the nearest
         center (faster, and the model need not hold the training rows), or the ``n_centers``
-        nearest ones, whose answers are averaged: not advisable where the data have gaps, as a model
-        may answer with any number far from its rows.
+        nearest ones, whose predictions are averaged: not advisable where the data have gaps, as a
+        model may predict any number far from its rows.
     selection : "local", "each" or None, default "local"
         How parameters without a single given value are chosen: by the least squared error.
         None: C and gamma are single values. "local": k, C and the width are chosen in the
         neighborhoods of 10 rows drawn by seed, leaving out each of the k' inner rows in turn.
         "each": C and the width are chosen in every neighborhood, as by "local".
-    n_centers : int, >= 1, default 3. Of "k_centers".
+    n_centers : int, >= 1, default 3. Models averaged with assign="k_centers".
     {searched_kernel}
     C : float, sequence of float, or None
         1 / (2 ridge), for rows of weight 1 and y in units of its standard deviation. None: 1; with

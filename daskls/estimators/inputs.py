@@ -33,8 +33,8 @@ from daskls.run.labels import (
 from daskls.run.resources import available_nbytes
 from daskls.run.rows import open_column, open_named
 from daskls.sources.base import TableOptions
-from daskls.sources.door import Source
 from daskls.sources.encoding import TableEncoding
+from daskls.sources.formats import Source
 from daskls.sources.frames import all_columns, frame_name, sparse_columns, sparse_error
 
 # Names that an error lists.
@@ -209,7 +209,7 @@ def check_targets(y: Any, kind: TargetKind) -> AnyArray:
     check_numbers(numbers.dtype)
     if numbers.ndim not in (1, 2) or not numbers.shape[-1]:
         raise DataError(
-            f"y has shape {numbers.shape}; numbers are (n,), or (n, t) of t columns. Pass one "
+            f"y has shape {numbers.shape}; it must be (n,), or (n, t) for t columns. Pass one "
             "number, or a row of numbers, for each row of X."
         )
     bad = first_bad_number(numbers.reshape(len(numbers), -1))
@@ -283,8 +283,8 @@ def check_names(estimator: Any, X: Source) -> None:
     trained = getattr(estimator, "table_", None)
     if table and trained and TableEncoding.from_json(table).columns != trained.columns:
         raise DataError(
-            f"Columns of {X.where} became features by medians and categories of its own, not by "
-            "those of the training table. Pass the table itself, which the model encodes."
+            f"{X.where} was encoded by its own medians and categories, not by those of the "
+            "training table. Pass the table itself; the model encodes it."
         )
 
 

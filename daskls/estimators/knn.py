@@ -11,8 +11,8 @@ from daskls.estimators.docs import complete
 from daskls.estimators.neighborhoods import (
     SELECTION_C,
     advice_on_selection,
-    asked_of,
     check_single,
+    fit_fields,
     groups_of,
     inner_of,
     local_spec,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 class KNNSVC(LocalClassifier):
     """kNNSVM: an SVM on the nearest training rows of every query, trained at prediction.
 
-    `fit` only regroups the rows, and selects C and the width where neither is given, leaving out
-    1 % of the rows (2000 at least, 5000 at most) one at a time. That costs about as much as
-    predicting five times as many rows. Neighborhoods of one class need no
+    `fit` only regroups the rows. Where neither C nor gamma is given, it also selects C and the
+    width, leaving out 1 % of the rows (2000 at least, 5000 at most) one at a time, which costs
+    about as much as predicting five times as many rows. Neighborhoods of one class need no
     training; queries of a block with the same neighbors share an SVM.
 
     Parameters
@@ -47,22 +47,22 @@ class KNNSVC(LocalClassifier):
         For "poly", neighbors are nearest in the kernel's feature space.
     {selected_C, selected_gamma}
     selection : "each" or None, default None
-        Whether each query's neighbors choose C and the width among the candidates, by 5 folds
+        "each": each query's neighbors choose C and the width among the candidates, by 5 folds
         of the ``n_inner`` nearest ones. `fit` then selects nothing; a query trains each candidate
-        five times. With gamma None, widths are percentiles of the neighbors' own distances. None:
-        one choice for all queries, where C and gamma leave one.
+        five times. With gamma None, widths are percentiles of the distances within the
+        neighborhood. None: one choice for all queries, if C and gamma are open.
     n_inner : int or None
         k', for selection="each". Farther neighbors are in every training fold. None: k, all
         neighbors: on nine small sets the mean error was 21.4 %, with k / 2 22.1 %.
     {degree, coef0, neighbors, n_groups, k_tol, feature_scale, class_weight}
     probability : "auto", bool, "sigmoid", "isotonic" or "each", default "auto"
         Whether the model has `predict_proba`. True or "sigmoid": by Platt's sigmoid, one per class;
-        "isotonic": by increasing steps. They map decision values of held-out rows of second fits:
-        five of all rows, or with 10,000 rows or more one of some parts of space. "auto": none.
-        "each": by a sigmoid that each query's neighbors fit to their own values, by 5 folds;
-        nothing more is fitted beforehand. Of more than two classes among them, each is against the
-        others, with an SVM and a choice of its own, and the probabilities are normalized. They are
-        0 or 1 where all neighbors have one class. Sample weights count, class weights do not.
+        "isotonic": by increasing steps. They are fitted to decision values of held-out rows of
+        further fits: five to all rows, or above 10,000 rows one to some parts of space. "auto":
+        none. "each": by a sigmoid fitted to the decision values of each query's neighbors in 5
+        folds; `fit` does nothing more. With more than two classes among the neighbors, each has an
+        SVM and a choice against the others, and the probabilities are normalized. They are 0 or 1
+        where all neighbors have one class. Sample weights count, class weights do not.
     {store, client, random_state, verbose}
 
     Attributes
@@ -121,7 +121,7 @@ class KNNSVC(LocalClassifier):
     ) -> None:
         param.keep(locals())
 
-    def _asked(self, params: param.Params) -> dict[str, Any]:
+    def _fit_fields(self, params: param.Params) -> dict[str, Any]:
         k, n_inner = one_count(self, params), inner_of(self, params)
         selection, spec = params["selection"], local_spec(self, params)
         if selection is None:
@@ -135,7 +135,7 @@ class KNNSVC(LocalClassifier):
             check_single(replace(spec, C=None))
         n_groups = groups_of(self, params)
         options = {"selection": selection, "percentiles": widths, "n_groups": n_groups}
-        return asked_of(params, KNNSVM((k,), n_assigned=n_inner, **options), spec)
+        return fit_fields(params, KNNSVM((k,), n_assigned=n_inner, **options), spec)
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all neighborhoods")
@@ -171,10 +171,10 @@ class KernelKNN(LocalEstimator):
     ) -> None:
         param.keep(locals())
 
-    def _asked(self, params: param.Params) -> dict[str, Any]:
+    def _fit_fields(self, params: param.Params) -> dict[str, Any]:
         spec = check_single(local_spec(self, params, C=(1.0,)))
         k, n_groups = one_count(self, params), groups_of(self, params)
-        return asked_of(params, KNN(n_neighbors=(k,), n_groups=n_groups), spec)
+        return fit_fields(params, KNN(n_neighbors=(k,), n_groups=n_groups), spec)
 
 
 @complete()

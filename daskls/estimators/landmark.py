@@ -24,44 +24,43 @@ class LandmarkSVC(LocalClassifier):
 
     The rows are clustered by k-means. A row is represented by its projections on ``n_landmarks``
     landmarks, and predicted by its cluster's linear function of these. The weights of all clusters
-    and the common bias are the solution of a single hinge-loss problem, found exactly and out of
-    core: for a given bias the clusters are solved separately; a search over the bias, which takes
-    a few rounds, joins them. Predicting a row costs one product with the landmarks; the model has
-    the size of a linear one times the number of clusters.
+    and the common bias solve a single hinge-loss problem, exactly and out of core: for a fixed
+    bias each cluster is solved separately; a search over the bias, which takes a few rounds, joins
+    them. Predicting a row costs one product with the landmarks; the model is as large as one linear
+    model per cluster.
 
     Parameters
     ----------
     n_cells : int, >= 1, or None
-        K, clusters of k-means; fewer where fewer rows are distinct or a cluster is empty. None:
-        (n / 400)^1.5 for n rows, at least 2 and at most 100: 2 for 500 rows, 20 for 3000, the
+        K, the number of k-means clusters; fewer if fewer rows are distinct or a cluster is empty.
+        None: (n / 400)^1.5 for n rows, at least 2 and at most 100: 2 for 500 rows, 20 for 3000, the
         paper's 100 from 8618 rows on. Few rows in many clusters lose to one linear SVM.
     n_landmarks : int, >= 1, or None
-        L, the number of landmarks. None: the number of features (the paper's advice), at least 100
-        for a kernel that is not linear; fewer where rows or, for "pca", dimensions are fewer.
+        L, the number of landmarks; fewer if there are fewer rows or, for "pca", dimensions. None:
+        the number of features (the paper's advice), at least 100 for a kernel that is not linear.
     landmarks : "random" or "pca", default "random"
         Rows drawn by seed, or the first principal components of the rows: worth their time where
         landmarks are few (on 12,000 rows of MNIST below 20, in the paper below 100).
     projection : "linear" or "rbf", default "linear"
         ``(x - m) . (l - m)`` with the mean m of the sampled rows, or ``exp(-gamma |x - l|^2)``.
-        A principal component v stands for ``l - m`` in the first; in the second for the point one
-        standard deviation along it. Neither depends on the origin. A common unit of all features
-        does not matter, the ratio of their units does.
+        With landmarks="pca" a principal component replaces ``l - m`` in "linear"; in "rbf" l is the
+        point one standard deviation along it. Neither depends on the origin or on a common unit of
+        all features; both depend on the ratio of their units.
     C : float, sequence of float, or None
-        Cost of a row of weight 1 (the paper's c is C times the number of rows). Several values are
-        chosen from by cross-validation of the whole problem; among equal errors the smallest C
-        whose predictions are not all alike is taken, values inside the grid before its edges. None:
+        Cost of a row of weight 1 (the paper's c is C times the number of rows). Cross-validation
+        of the whole problem chooses one of several values; among equal errors the smallest C whose
+        predictions are not all equal, values inside the grid before its edges. None:
         0.03, 0.3 ... 300,000, each divided by the mean squared norm of the sampled rows'
         projections.
-    gamma : float > 0, or None. Of projection="rbf"; None: scikit-learn's "scale", 1 / (d x
-        variance).
+    gamma : float > 0, or None. Factor of the squared distance in projection="rbf"; None:
+        scikit-learn's "scale", 1 / (d x variance).
     kernel : "linear", "rbf" or "poly", default "linear"
-        The kernel of two rows' projections in the SVM of each cluster (the paper's section A.2),
-        replaced by its features on the span of the images of as many sampled rows as there are
-        landmarks ("random": of the landmarks): exact where these are all rows, Nystroem's
-        approximation where they are fewer. The model has the size of the linear one's and another
-        2 L^2 numbers.
-    kernel_gamma : float > 0, or None. Of the kernel; None: 1 / (L x variance) of the projections of
-        the sampled rows.
+        The kernel of two rows' projections in the SVM of each cluster (the paper's section A.2). It
+        is replaced by Nystroem's features on L sampled rows (landmarks="random": on the landmarks),
+        which are exact if these are all rows. The model is larger than the linear one by 2 L^2
+        numbers.
+    kernel_gamma : float > 0, or None. Factor in the kernel; None: 1 / (L x variance) of the
+        projections of the sampled rows.
     {degree, coef0}
     cv : int, >= 2, default 5. Folds of the choice of C, drawn by row number.
     tol : float, > 0, default 1e-3
@@ -135,7 +134,7 @@ class LandmarkSVC(LocalClassifier):
     ) -> None:
         param.keep(locals())
 
-    def _asked(self, params: param.Params) -> dict[str, Any]:
+    def _fit_fields(self, params: param.Params) -> dict[str, Any]:
         # Imported here so that a process that only predicts never loads the trainers.
         from daskls.methods.landmarks.plan import MOST_CLUSTERS, count_clusters
 

@@ -22,7 +22,7 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalEstimator:
 
     Returns
     -------
-    estimator : the fitted estimator. It holds a handle; local models are read as they are needed.
+    estimator : the fitted estimator; it reads local models when they are needed
 
     Raises
     ------

@@ -35,7 +35,7 @@ def local_spec(estimator: Any, params: Params, **others: Any) -> SolverSpec:
     return read(SolverSpec, params, loss=loss, target=target, fit_intercept=True, **others)
 
 
-def asked_of(params: Params, method: NeighborMethod, spec: SolverSpec) -> dict[str, Any]:
+def fit_fields(params: Params, method: NeighborMethod, spec: SolverSpec) -> dict[str, Any]:
     """Return fields of `FitRequest`; refuse kernels without a metric to search neighbors by."""
     from daskls.neighbors.search import metric_of
 
@@ -56,8 +56,8 @@ def groups_of(estimator: Any, params: Params) -> int | None:
         return None
     if not find_kernel(params["kernel"]).is_euclidean:
         raise ParameterError(
-            f'neighbors="approximate" with kernel={params["kernel"]!r}: graphs are of Euclidean '
-            'distances. Pass neighbors="exact", or another kernel.'
+            f'neighbors="approximate" with kernel={params["kernel"]!r}: its graphs use '
+            'Euclidean distances only. Pass neighbors="exact", or another kernel.'
         )
     return int(params["n_groups"])
 

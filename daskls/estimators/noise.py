@@ -23,7 +23,7 @@ from daskls.records import Float64, SolverSpec, TargetKind
 from daskls.run.contract import FitRequest
 from daskls.run.labels import check_values
 from daskls.run.rows import as_declared, open_rows
-from daskls.sources.door import Source, open_source
+from daskls.sources.formats import Source, open_source
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
 from daskls.store.objects import Scratch
 
@@ -107,7 +107,7 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
         return self
 
     def plan(self, X: Any, y: Any = None, **options: Any) -> FitPlan:
-        """Return what the fit of the classifier would take: `LocalClassifier.plan`.
+        """Return the plan of the classifier's fit, as `LocalClassifier.plan` does.
 
         The evaluation of every row is not included.
 
@@ -130,7 +130,7 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
         return self._agreement >= float(self.threshold)
 
     def transform(self, X: Any) -> Any:
-        """Return the rows to keep of an array that has one row a training row.
+        """Return the rows to keep of an array with one row per training row.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        source : path of the data set that `fit` was given
+        source : path of the data set that was passed to `fit`
         target : path of the new data set; must not exist
 
         Returns
@@ -327,7 +327,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
         sampled rows; or with selection="each" and "rbf" 1 / q^2 with q the percentiles 1, 10, 50,
         90 of the neighbors' distances.
     selection : "each" or None, default None
-        Whether the neighbors of each row choose C and the width, by 5 folds of the ``n_inner``
+        "each": the neighbors of each row choose C and the width, by 5 folds of the ``n_inner``
         nearest ones, before the sigmoid is fitted. None: C and gamma have one value.
     n_inner : int or None
         k', for selection="each". Farther neighbors are in every training fold. None: all neighbors.

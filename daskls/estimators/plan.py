@@ -16,7 +16,7 @@ from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, TargetKind
 from daskls.run.resources import find_resources, resources_of
 from daskls.sources.base import LabelCoder, NumberCoder, ReadOptions, TableOptions
-from daskls.sources.door import Source, check_label, open_source
+from daskls.sources.formats import Source, check_label, open_source
 from daskls.sources.frames import with_labels
 from daskls.sources.labels import pick_label_column
 from daskls.sources.scan import scan_table

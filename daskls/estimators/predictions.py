@@ -21,7 +21,7 @@ from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, Float64, Labels
 from daskls.run.resources import answering_nbytes
 from daskls.run.rows import find_labels, open_named, open_whole
-from daskls.sources.door import Source, open_source
+from daskls.sources.formats import Source, open_source
 from daskls.store.objects import Scratch, store_at
 
 
@@ -110,6 +110,6 @@ def _check_weights(weight: Float64, n_rows: int) -> None:
     if len(bad) or not weight.any():
         held = f"{weight[bad[0]]:g} in row {bad[0]}" if len(bad) else "0 in all rows"
         raise DataError(
-            f"sample_weight is {held}; weights are finite and not negative, and some are positive. "
-            "Give weight 0 to rows that should not count."
+            f"sample_weight is {held}; weights must be finite and not negative, and at least "
+            "one positive. Give weight 0 to rows that should not count."
         )

@@ -115,7 +115,7 @@ def check_intervals(estimator: Any) -> None:
 
 @Available(check_intervals)
 def predict_interval(self: Any, X: Any) -> Any:
-    """Return an interval for each row that holds its y with the probability ``interval``.
+    """Return for each row an interval that contains its y with the probability ``interval``.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def predict_interval(self: Any, X: Any) -> Any:
     Returns
     -------
     ends : float64 array (n, 2), lower and upper, or (n, t, 2) where y had t columns; around
-        the answers of `predict`. NumPy for NumPy and for tables; else a lazy Dask array in
+        the predictions. NumPy for NumPy and for tables; else a lazy Dask array in
         X's row chunks.
 
     Raises

@@ -35,7 +35,7 @@ class SampledClassifier(LocalClassifier):
     # Name and dtype, in `path_`, of the parameter that changes from model to model.
     _step_field: ClassVar[tuple[str, str]]
 
-    def _asked(self, params: param.Params) -> dict[str, Any]:
+    def _fit_fields(self, params: param.Params) -> dict[str, Any]:
         spec, selects, widths = select(local_spec(self, params))
         method = param.read(self._method_class, params, selects=selects, percentiles=widths)
         return {"method": method, "spec": spec}
@@ -124,19 +124,20 @@ class LocalSamplingSVC(SampledClassifier):
     1 % of all rows, but 2000 at least and 5000 at most.
 
     One row in ten, at most 10,000, is held out for validation: it is in no subsample, ball or
-    model. All draws go by hashed row numbers: they depend on the seed and the row alone.
+    model. Draws use hashed row numbers: they depend on the seed and the row number alone.
 
     Let V be the m support rows of all subsamples, ``rho_j`` the distance of row j of V to its
     ``floor(ln m)``-th nearest other row of V, and rho the median of these distances. (A distance of
     0 counts as the smallest positive one.) Each ball has the radius ``radius_scale x rho``. Let N
     be the number of rows that are neither in a subsample nor held out. Ball j draws
     ``floor(eta_j N)`` of them, or all that it holds if they are fewer; ``eta_j`` is proportional to
-    ``1 / rho_j``, with sum 1. The last SVM is trained on V and the rows that all m balls draw. The
-    paper draws "a fraction ``eta_j`` of the points in the ball": taken literally, that is next to
-    nothing (on ijcnn1 some 150 rows at a radius_scale of 0.4, where this method draws 12,000); and
-    its formula joins L draws, although there are m. Two other readings, all rows of the balls or
-    the fraction ``eta_j / max eta``, have the same error on ijcnn1 as this one where they draw as
-    many rows.
+    ``1 / rho_j``, with sum 1. The last SVM is trained on V and the rows that all m balls draw.
+
+    The paper draws "a fraction ``eta_j`` of the points in the ball". Taken literally, that is next
+    to nothing: on ijcnn1 some 150 rows at a radius_scale of 0.4, where this method draws 12,000.
+    The paper's formula also joins L draws, although there are m balls. Two other readings, all rows
+    of the balls or the fraction ``eta_j / max eta``, have the same error on ijcnn1 as this one if
+    they draw as many rows.
 
     On ijcnn1 (10 seeds) the search ends at an error 1.14 +- 0.07 times that of the SVM of all rows,
     but takes 259 % of its CPU time (1.19 +- 0.08 in 168 % if it stops at the first radius that is
@@ -229,12 +230,12 @@ class NeighborSamplingSVC(SampledClassifier):
     -----
     C and gamma are selected as by `LocalSamplingSVC`.
 
-    One row in ten, at most 10,000, is held out for validation: it is in no sample. All draws go by
-    hashed row numbers. Neighbors are exact and Euclidean. A round whose validation error is not at
-    least 1 % below all before it is the last; there are at most 10 rounds. The paper leaves the
-    size of the new subsamples open: here it is that of the first one. On ijcnn1 (10 seeds) the
-    error of round 4 is 1.22 times that of the SVM of all rows at 37 % of its CPU time; the whole
-    search reaches 1.16 +- 0.06 at 75 %. With new subsamples of a tenth of that size it ends at 1.3.
+    One row in ten, at most 10,000, is held out for validation: it is in no sample. Draws use hashed
+    row numbers. Neighbors are exact and Euclidean. Rounds end when the validation error is not at
+    least 1 % below all earlier ones, or after 10. The paper leaves the size of the new subsamples
+    open: here it is that of the first one. On ijcnn1 (10 seeds) the error of round 4 is 1.22 times
+    that of the SVM of all rows at 37 % of its CPU time; the whole search reaches 1.16 +- 0.06 at 75
+    %. With new subsamples of a tenth of that size it ends at 1.3.
 
     Where the rows of the first subsample are all equal, the class of the largest weight is
     predicted everywhere.

@@ -38,9 +38,9 @@ def scaling_of(params: Params, coding: FeatureCoding = "none") -> ScalingSpec | 
         return ScalingSpec(feature_scale, feature_coding=coding)  # type: ignore[arg-type]
     if coding not in ("auto", "none"):
         raise ParameterError(
-            f"feature_scale holds one factor per feature, but feature_coding={coding!r} makes "
-            'other features of them. Pass feature_coding="none", or feature_scale="spread" or '
-            '"learned".'
+            f"feature_scale holds one factor per feature, but feature_coding={coding!r} "
+            'replaces these features by others. Pass feature_coding="none", or '
+            'feature_scale="spread" or "learned".'
         )
     factors = np.asarray(feature_scale)
     if (
@@ -99,8 +99,8 @@ def feature_importances(estimator: Any) -> Float64:
     resolved = estimator._reader.resolved
     if resolved.scale is None:
         raise AttributeError(
-            f"This {type(estimator).__name__} does not scale features, so it has no weights of "
-            "them. Measure their importances by rows that the fit has not seen: "
+            f"This {type(estimator).__name__} does not scale features, so it has no importances "
+            "of them. Measure them on rows that the fit has not seen: "
             "sklearn.inspection.permutation_importance(model, X, y)."
         )
     factors = resolved.scale.factors * np.array(resolved.summary["spread"])

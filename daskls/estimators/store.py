@@ -10,7 +10,7 @@ from daskls.errors import AdviceWarning, warn_user
 from daskls.run.identity import check_free
 from daskls.store.errors import disk_errors, exists_already
 from daskls.store.layout import Root
-from daskls.store.objects import ROOT, ModelHandle, Objects, TemporaryFolder, open_store, store_at
+from daskls.store.objects import ROOT, BaseStore, ModelHandle, TemporaryFolder, open_store, store_at
 
 # A pickle of a larger model, which memory holds twice while it is made, is advised against.
 LARGE_PICKLE_NBYTES = 256 << 20
@@ -21,7 +21,7 @@ SAVE_AGAIN = "call save again"
 TEMPORARY = "model.zarr"
 
 
-def choose_store(store: str | os.PathLike[str] | None) -> tuple[Objects, TemporaryFolder | None]:
+def choose_store(store: str | os.PathLike[str] | None) -> tuple[BaseStore, TemporaryFolder | None]:
     """Return the model's store and, if it is temporary, the object that keeps it alive."""
     if store is not None:
         objects = store_at(store)
@@ -63,7 +63,7 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
                 target_store.put(key, source.read(key, source.size(key)))
 
 
-def _keys_of(model: Objects) -> Iterator[str]:
+def _keys_of(model: BaseStore) -> Iterator[str]:
     yield from Root.open(model).store.below(skip=NOT_MODEL)
 
 

@@ -19,15 +19,15 @@ from daskls.estimators.view import progress_bars, rows_done, say
 from daskls.records import AnyArray, TargetKind
 from daskls.run.progress import Progress
 from daskls.sources.base import TableOptions, TableSource, guess_label
-from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import ColumnEncoding, TableEncoding, UnseenCounts
+from daskls.sources.formats import Source, check_label, open_source
 from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame, with_labels
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.signs import with_numbers
 from daskls.sources.statistics import CrossFit
 from daskls.sources.write import WEIGHTS, encoded, write_features
-from daskls.store.objects import Objects, Scratch, expand_path, temporary_path
+from daskls.store.objects import BaseStore, Scratch, expand_path, temporary_path
 
 Listener = Callable[[Progress], None] | None
 
@@ -39,7 +39,7 @@ def table_seed(estimator: Any) -> int:
 
 
 @contextmanager
-def unless_empty(store: Objects) -> Iterator[None]:
+def unless_empty(store: BaseStore) -> Iterator[None]:
     """Remove the store again if an error leaves it empty, as if the fit had not begun."""
     try:
         yield

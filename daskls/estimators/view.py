@@ -24,7 +24,7 @@ from rich.progress import Progress as Bars
 from daskls.cluster import current_client, in_task
 from daskls.records import MeasuredAs
 from daskls.run.progress import STAGE_LABELS, OnCut, Progress
-from daskls.store.objects import Objects
+from daskls.store.objects import BaseStore
 
 log = logging.getLogger("daskls")
 
@@ -89,7 +89,7 @@ def rows_done(
 
 
 @dataclass(frozen=True)
-class View:
+class FitCallbacks:
     on_progress: Callable[[Progress], None] | None = None
     on_cut: OnCut | None = None
 
@@ -99,17 +99,17 @@ def fit_view(
     estimator: str,
     shape: tuple[int, int],
     target: MeasuredAs,
-    store: Objects,
+    store: BaseStore,
     client: Any,
     verbose: int,
-) -> Iterator[View]:
+) -> Iterator[FitCallbacks]:
     """Yield the callbacks that report a fit's progress, shown here if ``verbose``."""
     is_notebook = verbose > 0 and Console().is_jupyter
     messages = _Messages(verbose > 0, sys.stdout if is_notebook else sys.stderr)
     client = _client_with_page(client, messages)
     with progress_bars(show=verbose > 0 and not is_notebook) as bars:
         if client is None and not is_notebook:
-            yield View(bars)
+            yield FitCallbacks(bars)
             return
         # Imported here so that other fits do not load the live view.
         from daskls.live.fit import LiveFit
@@ -119,19 +119,19 @@ def fit_view(
         # The last name of its store, by which fits of one kind are told apart.
         name = store.where().rstrip("/").rpartition("/")[2]
         record = FitRecord(f"{title}, in {name}" if name else title, target)
-        fronts = [_notebook_front(messages)] if is_notebook else []
+        displays = [_notebook_display(messages)] if is_notebook else []
         if client is not None:
-            # The notebook's front shows the link to the page itself: output that a thread prints
+            # The notebook's display shows the link to the page itself: output that a thread prints
             # may not reach the cell.
-            fronts.append(_page_front(store, client, log.info if is_notebook else messages.show))
-        with LiveFit(record, store, fronts, messages.show_once) as live:
+            displays.append(_dashboard(store, client, log.info if is_notebook else messages.show))
+        with LiveFit(record, store, displays, messages.show_once) as live:
 
             def on_progress(progress: Progress) -> None:
                 live.on_progress(progress)
                 if bars is not None:
                     bars(progress)
 
-            yield View(on_progress, live.on_cut)
+            yield FitCallbacks(on_progress, live.on_cut)
 
 
 class _Messages:
@@ -162,17 +162,17 @@ def _client_with_page(client: Any, messages: _Messages) -> Any:
     return client
 
 
-def _notebook_front(messages: _Messages) -> Any:
-    from daskls.live.fit import Lines, Widget
+def _notebook_display(messages: _Messages) -> Any:
+    from daskls.live.fit import TextDisplay, Widget
 
     try:
         return Widget()
     except ImportError:
         messages.show_once(NO_WIDGET)
-        return Lines()
+        return TextDisplay()
 
 
-def _page_front(store: Objects, client: Any, say: Callable[[str], None]) -> Any:
+def _dashboard(store: BaseStore, client: Any, say: Callable[[str], None]) -> Any:
     from daskls.live.dashboard import Dashboard
     from daskls.live.fit import read_bundles
 

@@ -30,8 +30,8 @@ class VoronoiSVC(CellEstimator, LocalClassifier):
     Parameters
     ----------
     cell_size : int, >= 2, or None
-        Maximum number of distinct rows of a cell. Training costs about rows x cell_size, least
-        squares about rows x cell_size^2; larger cells are often more accurate. None: 2000; for
+        Maximum number of distinct rows of a cell. Training costs about rows x cell_size, for least
+        squares rows x cell_size^2; larger cells are often more accurate. None: 2000; for
         least squares 4000 up to 20,000 rows of data, with one partition up to 60,000.
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
     {fit_intercept, cell_tol, search}
@@ -41,8 +41,8 @@ class VoronoiSVC(CellEstimator, LocalClassifier):
         classes, the functions of each pair of classes are averaged before the pairs vote. X is
         still read twice; training time, the model and the regrouped rows on disk grow n-fold. The
         first partition is that of ``n_partitions=1``. With one feature all partitions have the
-        same cells and differ only in their folds. None: 1; least squares have 2 to 4 up to
-        240,000 rows, from 4001 rows and two million rows x features x classes on.
+        same cells and differ only in their folds. None: 1; for least squares 2 to 4 with
+        4001 to 240,000 rows, if rows x features x classes is two million or more.
     {feature_coding, feature_scale, cache_size, class_weight, probability, max_false_alarm, delta}
     {store, client, random_state, verbose}
 
@@ -129,10 +129,10 @@ class VoronoiSVR(CellEstimator, LocalRegressor):
     {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
     {number_intercept, tube_tol}
     n_partitions : int, >= 1, or None
-        The number of different partitions of space, whose answers are averaged: rows that one
-        partition separates share a cell in another. X is still read twice; training time, the
-        model and the regrouped rows on disk grow n-fold. None: 1; least squares have 2 to
-        4 up to 240,000 rows, from 4001 rows and two million rows x features on.
+        The number of different partitions of space, whose predictions are averaged: rows that
+        one partition separates share a cell in another. X is still read twice; training time, the
+        model and the regrouped rows on disk grow n-fold. None: 1; for least squares 2 to 4 with
+        4001 to 240,000 rows, if rows x features is two million or more.
     {feature_coding, feature_scale, interval, store, client, random_state, verbose}
 
     Attributes
@@ -216,9 +216,9 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
     """Local quantile regression on a spatial partition: a model for each cell.
 
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
-    is learned first. Each cell has a kernel model of the quantile at each level: the level is the
+    is learned first. Each cell has a kernel model for each level: the level of a quantile is the
     share of y that does not exceed it, so four fifths of y lie between the levels 0.1 and 0.9.
-    Or of an expectile, which is to the mean what a quantile is to the median.
+    ``loss="expectile"`` predicts expectiles instead: to the mean what quantiles are to the median.
 
     Parameters
     ----------
@@ -227,8 +227,8 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
     {quantile, level_loss, cell_kernel, level_C, cell_gamma, degree, coef0, level_cv}
     {number_intercept, level_tol}
     n_partitions : int, >= 1, or None
-        The number of different partitions of space, whose answers are averaged, then sorted. X is
-        still read twice; training time, the model and the regrouped rows on disk grow n-fold.
+        The number of different partitions of space, whose predictions are averaged, then sorted. X
+        is still read twice; training time, the model and the regrouped rows on disk grow n-fold.
         None: 1.
     {feature_coding, feature_scale, store, client, random_state, verbose}
 
@@ -240,14 +240,14 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). One row per cell: rows, C (the geometric mean over
         levels), gamma, seconds, its partition, and as validation error the loss on held-out rows
-        in units of the best constant's, averaged over levels.
+        relative to that of the best constant, averaged over levels.
 
     Notes
     -----
     y has one column. `predict` returns (n,) for one level, (n, q) for a sequence of q levels.
-    Levels are fitted separately and may cross where rows are few. The answers at several levels
-    are therefore sorted, row by row, after those of the partitions are averaged. Sorting never
-    raises the pinball loss summed over levels (it may raise that of a single level).
+    Levels are fitted separately and may cross where rows are few. The predictions at several
+    levels are therefore averaged over the partitions, then sorted row by row. Sorting never raises
+    the pinball loss summed over levels (it may raise that of a single level).
 
     One kernel matrix a cell serves all levels; each model is the same as if its level were fitted
     alone. Half as many levels take half the training time of cells.
@@ -267,10 +267,10 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
     >>> X = rng.random((800, 1))
     >>> y = np.sin(6 * X[:, 0]) + rng.exponential(0.2, 800)
     >>> model = VoronoiQuantileRegressor(400, quantile=(0.1, 0.9), random_state=0).fit(X, y)
-    >>> found = model.predict(X)
-    >>> found.shape
+    >>> levels = model.predict(X)
+    >>> levels.shape
     (800, 2)
-    >>> bool(0.75 < ((found[:, 0] <= y) & (y <= found[:, 1])).mean() < 0.85)
+    >>> bool(0.75 < ((levels[:, 0] <= y) & (y <= levels[:, 1])).mean() < 0.85)
     True
     """
 

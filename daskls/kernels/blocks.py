@@ -224,8 +224,8 @@ def offer_blocks(queries, which, leaf, X, numbers, positions, heaps):
     share = 2.0 * (d + 8) * UNIT_ROUNDOFF
     least = d * LEAST_SQUARE
     for i in which:
-        own_keys = keys[i]
-        heap = own_keys, heap_numbers[i], heap_positions[i]
+        top_keys = keys[i]
+        heap = top_keys, heap_numbers[i], heap_positions[i]
         n_empty = count_empty(heap_numbers[i])
         exact = queries[i]
         length = 0.0
@@ -238,13 +238,13 @@ def offer_blocks(queries, which, leaf, X, numbers, positions, heaps):
         if not length < FARTHEST:
             # Bounds may have overflowed: exclude no block.
             lower[:] = 0.0
-        if own_keys.shape[0] > 1:
+        if top_keys.shape[0] > 1:
             visits = np.argsort(lower)
         else:
             # For a single neighbor it is enough to start with the nearest block.
             visits = np.arange(n_blocks)
             visits[0], visits[home] = home, 0
-        reach, limit = _limits(own_keys[0] + least, scale, slack, share)
+        reach, limit = _limits(top_keys[0] + least, scale, slack, share)
         for b in visits:
             if lower[b] > reach:
                 continue
@@ -263,7 +263,7 @@ def offer_blocks(queries, which, leaf, X, numbers, positions, heaps):
                 taken = insert(heap, distance, numbers[row], positions[row], n_empty)
                 n_empty -= 1 if n_empty > 0 else 0
                 if taken and n_empty == 0:
-                    reach, limit = _limits(own_keys[0] + least, scale, slack, share)
+                    reach, limit = _limits(top_keys[0] + least, scale, slack, share)
 
 
 @inline_jit

@@ -16,20 +16,20 @@ def offer_candidates(queries, which, candidates, X, rows, ptr, numbers, position
     keys, heap_numbers, heap_positions = heaps
     for i in range(which.shape[0]):
         query = queries[which[i]]
-        own_keys, own_numbers = keys[which[i]], heap_numbers[which[i]]
-        own_positions = heap_positions[which[i]]
+        top_keys, top_numbers = keys[which[i]], heap_numbers[which[i]]
+        top_positions = heap_positions[which[i]]
         for j in range(candidates.shape[1]):
             c = candidates[i, j]
             distance = squared_distance(query, X[rows[ptr[c]]])
             for r in range(ptr[c], ptr[c + 1]):
                 number = numbers[rows[r]]
-                if distance > own_keys[0] or (distance == own_keys[0] and number > own_numbers[0]):
+                if distance > top_keys[0] or (distance == top_keys[0] and number > top_numbers[0]):
                     # Equal rows of larger numbers are no nearer.
                     break
-                own_keys[0] = distance
-                own_numbers[0] = number
-                own_positions[0] = positions[rows[r]]
-                sink(own_keys, own_numbers, own_positions, 0)
+                top_keys[0] = distance
+                top_numbers[0] = number
+                top_positions[0] = positions[rows[r]]
+                sink(top_keys, top_numbers, top_positions, 0)
 
 
 @exact_jit

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from daskls.kernels.answers import pair_decisions
+from daskls.kernels.decisions import pair_decisions
 from daskls.kernels.exponential import multiply_rows
 from daskls.kernels.gram import squared_distances, squared_norms
 from daskls.records import SMALLEST, Float32, Float64, Floats, KernelSpec, LocalModel

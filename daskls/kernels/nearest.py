@@ -36,21 +36,21 @@ def offer_rows(queries, approximate, slack, X, numbers, positions, kernel, heaps
     degree, gamma, coef0 = kernel
     for i in range(queries.shape[0]):
         heap = which[i]
-        own_keys = keys[heap]
-        own_numbers, own_positions = heap_numbers[heap], heap_positions[heap]
+        top_keys = keys[heap]
+        top_numbers, top_positions = heap_numbers[heap], heap_positions[heap]
         row = approximate[i]
         query = queries[i]
-        limit = own_keys[0] + slack[i]
+        limit = top_keys[0] + slack[i]
         for j in range(row.shape[0]):
             if row[j] > limit:
                 continue
             distance = polynomial_distance(query, X[j], gamma, coef0, degree)
-            if distance < own_keys[0] or (distance == own_keys[0] and numbers[j] < own_numbers[0]):
-                own_keys[0] = distance
-                own_numbers[0] = numbers[j]
-                own_positions[0] = positions[j]
-                sink(own_keys, own_numbers, own_positions, 0)
-                limit = own_keys[0] + slack[i]
+            if distance < top_keys[0] or (distance == top_keys[0] and numbers[j] < top_numbers[0]):
+                top_keys[0] = distance
+                top_numbers[0] = numbers[j]
+                top_positions[0] = positions[j]
+                sink(top_keys, top_numbers, top_positions, 0)
+                limit = top_keys[0] + slack[i]
 
 
 @exact_jit

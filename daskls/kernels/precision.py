@@ -45,7 +45,6 @@ def largest_shift(
 
 @jit
 def _largest_sum(coef, class_ptr):
-    """Return the largest sum of |coef| over the pairs of classes."""
     n_classes = class_ptr.shape[0] - 1
     largest = 0.0
     for a in range(n_classes):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.kernels.answers import (
+from daskls.kernels.decisions import (
     decide_narrowly,
     decide_widely,
     gather_columns,

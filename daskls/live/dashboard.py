@@ -118,7 +118,7 @@ def page_link(dashboard_link: str | None, path: str) -> str:
 # ---- on the scheduler ----
 
 
-class Board(SchedulerPlugin):  # type: ignore[misc]
+class DashboardPlugin(SchedulerPlugin):  # type: ignore[misc]
     """The fits that the page shows; a plugin, which hears of them, while any runs."""
 
     name = "daskls"
@@ -157,12 +157,12 @@ class Board(SchedulerPlugin):  # type: ignore[misc]
             scheduler.remove_plugin(self.name)
 
 
-_boards: "WeakKeyDictionary[Any, Board]" = WeakKeyDictionary()
+_plugins: "WeakKeyDictionary[Any, DashboardPlugin]" = WeakKeyDictionary()
 
 
-def board_of(scheduler: Any) -> Board:
-    """Return a scheduler's board, the same one at every call."""
-    return _boards.setdefault(scheduler, Board())
+def plugin_of(scheduler: Any) -> DashboardPlugin:
+    """Return a scheduler's plugin, the same one at every call."""
+    return _plugins.setdefault(scheduler, DashboardPlugin())
 
 
 def announce(
@@ -180,7 +180,7 @@ def announce(
         from daskls.live.page import add_page
     except ImportError as error:
         return None, f"the scheduler lacks bokeh ({error})"
-    board = board_of(dask_scheduler)
+    board = plugin_of(dask_scheduler)
     path = add_page(dask_scheduler, PATH, board)
     if path is None:
         return None, "the scheduler has no dashboard"
@@ -195,7 +195,7 @@ def announce(
 
 def find_reported(fit: str, dask_scheduler: Any = None) -> list[tuple[int, int]]:
     """Return the first and last leaf of each bundle of a fit that the board has counted."""
-    fits = board_of(dask_scheduler).fits
+    fits = plugin_of(dask_scheduler).fits
     return fits[fit][0].known_bundles() if fit in fits else []
 
 
@@ -206,7 +206,7 @@ def retire(
     dask_scheduler: Any = None,
 ) -> None:
     """Take a fit off the board, with the bundles in its store that no worker has reported."""
-    board = board_of(dask_scheduler)
+    board = plugin_of(dask_scheduler)
     if fit in board.fits:
         for bundle in bundles:
             board.fits[fit][0].add_bundle(*bundle)

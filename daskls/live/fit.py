@@ -1,4 +1,4 @@
-"""The live view of one fit: a thread that reads its store at intervals and updates the fronts."""
+"""The live view of one fit: a thread that reads its store at intervals, updates displays."""
 
 import logging
 import threading
@@ -23,7 +23,7 @@ VIEW_INTERVAL_S = 0.5
 LINE_S = 10.0
 
 
-class Front(Protocol):
+class FitDisplay(Protocol):
     """A display of a fit: whether it draws the map, and reads results from the store."""
 
     draws: bool
@@ -34,12 +34,16 @@ class Front(Protocol):
 
 
 class LiveFit:
-    """Shows the progress of a fit; an error in a front drops it and does not fail the fit."""
+    """Shows the progress of a fit; an error in a display drops it and does not fail the fit."""
 
     def __init__(
-        self, record: FitRecord, store: Location, fronts: list[Front], say: Callable[[str], None]
+        self,
+        record: FitRecord,
+        store: Location,
+        displays: list[FitDisplay],
+        say: Callable[[str], None],
     ) -> None:
-        self.record, self._store, self._fronts, self._say = record, store, fronts, say
+        self.record, self._store, self._displays, self._say = record, store, displays, say
         self._cut: tuple[Partition, Reals, Sequence[str]] | None = None
         self._has_cells = False
         self._stopped = threading.Event()
@@ -75,9 +79,9 @@ class LiveFit:
 
     def _update(self) -> None:
         self._try(self._read)
-        for front in list(self._fronts):
-            if not self._try(lambda front=front: front.show(self.record)):  # type: ignore[misc]
-                self._fronts.remove(front)
+        for display in list(self._displays):
+            if not self._try(lambda display=display: display.show(self.record)):  # type: ignore[misc]
+                self._displays.remove(display)
 
     def _try(self, step: Callable[[], None]) -> bool:
         try:
@@ -91,11 +95,11 @@ class LiveFit:
 
     def _draw(self) -> None:
         cut, self._cut = self._cut, None
-        if cut is not None and any(front.draws for front in self._fronts):
+        if cut is not None and any(display.draws for display in self._displays):
             self.record.set_map(draw_map(*cut))
 
     def _read(self) -> None:
-        if self._has_cells and any(front.reads for front in self._fronts):
+        if self._has_cells and any(display.reads for display in self._displays):
             for bundle in read_bundles(self._store, set(self.record.known_bundles())):
                 self.record.add_bundle(*bundle)
 
@@ -117,7 +121,7 @@ def read_bundles(store: Location, known: set[tuple[int, int]]) -> list[tuple[int
 
 
 class Widget:
-    """A front in a notebook, below the cell in whose thread it is made; needs ipywidgets."""
+    """A display in a notebook, below the cell in whose thread it is made; needs ipywidgets."""
 
     draws, reads = True, True
 
@@ -132,8 +136,8 @@ class Widget:
         self._html.value = fit_html(record, time.time())
 
 
-class Lines:
-    """A front that writes a line when a stage begins, every `LINE_S` seconds, and when it ends."""
+class TextDisplay:
+    """A display of text: a line when a stage begins, every `LINE_S` seconds, and when it ends."""
 
     draws, reads = False, True
 

@@ -1,4 +1,4 @@
-"""The record of a fit's progress, which every front shows, and the units of its errors."""
+"""The record of a fit's progress, which every display shows, and the units of its errors."""
 
 import threading
 from collections.abc import Iterable

@@ -14,8 +14,8 @@ import numpy as np
 
 from daskls.cluster import compute_each
 from daskls.errors import DataError
-from daskls.kernels.answers import expand_scores
 from daskls.kernels.copies import find_copies
+from daskls.kernels.decisions import expand_scores
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.predict import SCORES, predict_block
 from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
@@ -34,7 +34,7 @@ from daskls.scaling.regions import (
     plan_regions,
     read_region,
 )
-from daskls.store.objects import ModelHandle, Objects, Scratch, open_store
+from daskls.store.objects import BaseStore, ModelHandle, Scratch, open_store
 
 # Approximate number of rows that are scored; also the rows drawn for methods that are not local.
 SCORED_ROWS = 10_000
@@ -45,7 +45,7 @@ TASK_ROWS = 500
 # Keys of the folds' models, inside the model's store.
 FOLDS = "held-out-{:03d}"
 
-NestedFit = Callable[[FitRequest, BlockRows, Objects], str]
+NestedFit = Callable[[FitRequest, BlockRows, BaseStore], str]
 
 
 def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
@@ -63,8 +63,8 @@ def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
     scores, which = (np.concatenate(parts) for parts in zip(*scored, strict=True))
     if not len(which):
         raise DataError(
-            f"No row of {len(rows.X)} could be held out from a fit on at least two classes of the "
-            "others, so there is nothing to fit probabilities to; fit on more rows, or without "
+            f"Probabilities are fitted to held-out rows, but none of the {len(rows.X)} rows can "
+            "be held out and leave two classes to train on. Fit on more rows, or without "
             "probability."
         )
     codes, n_classes = rows.codes[which], state.scan.target.n_classes

@@ -50,7 +50,7 @@ RocPoints = tuple[Codes, Float64, Float64]
 
 
 @dataclass(frozen=True)
-class Draw:
+class RowSampler:
     """A draw of rows by hashed row number: those whose keys are below the share of their class."""
 
     shares: tuple[float, ...]
@@ -90,7 +90,7 @@ def maps_held_out(fit: Fit | FitRequest) -> bool:
     return fit.probability is not None and knows_held_out(fit.method, fit.spec)
 
 
-def draw_of(fit: Fit) -> Draw | None:
+def sampler_of(fit: Fit) -> RowSampler | None:
     """Return the draw of a fit; None if its solver knows no held-out values.
 
     Rows are drawn whether or not the fit keeps them, as the order in which a cell is solved, and so
@@ -101,12 +101,12 @@ def draw_of(fit: Fit) -> Draw | None:
     n_rows, n_classes = fit.n_rows, len(fit.counts)
     wanted = rows_drawn(n_rows, n_classes, fit.cell_size)
     if wanted == n_rows:
-        return Draw((1.0,) * n_classes, fit.seed)
+        return RowSampler((1.0,) * n_classes, fit.seed)
     most = most_drawn(n_classes)
     # Rare classes are drawn more often than others; `map_held_out` weighs the rows accordingly.
     of_class = min(CLASS_DRAWN, most // n_classes)
     shares = np.clip(np.maximum(wanted / n_rows, of_class / fit.counts), 0.0, 1.0)
-    return Draw(tuple(shares.tolist()), fit.seed)
+    return RowSampler(tuple(shares.tolist()), fit.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +120,14 @@ class HeldOutRows:
 
     @classmethod
     def of_leaf(
-        cls, rows: Rows, cells: Int32, models: Sequence[LocalModel], draw: Draw
+        cls, rows: Rows, cells: Int32, models: Sequence[LocalModel], sampler: RowSampler
     ) -> "HeldOutRows":
-        which = draw.positions(rows)
+        which = sampler.positions(rows)
         which = which[np.argsort(cells[which], kind="stable")]
         counts = np.bincount(cells[which], minlength=len(models)).tolist()
-        of_cell, n_classes = zip(models, counts, strict=True), len(draw.shares)
+        of_cell, n_classes = zip(models, counts, strict=True), len(sampler.shares)
         scores = [held_out_scores(model, n, n_classes) for model, n in of_cell]
-        columns = rows.numbers[which], rows.codes[which], draw.weights(rows)[which]
+        columns = rows.numbers[which], rows.codes[which], sampler.weights(rows)[which]
         return cls(*columns, np.concatenate(scores).astype(np.float32))
 
     @classmethod
@@ -160,12 +160,12 @@ class HeldOutRows:
 
 def map_held_out(state: FitState, bundles: Iterable[BundleModels]) -> None:
     """Fit the maps from scores to probabilities by all bundles, in the order of leaves."""
-    draw, root, kind = draw_of(state.fit), state.root, state.request.probability
+    sampler, root, kind = sampler_of(state.fit), state.root, state.request.probability
     is_wanted = maps_held_out(state.request) and root.find(CALIBRATION) is None
-    if draw is None or kind is None or not is_wanted:
+    if sampler is None or kind is None or not is_wanted:
         return
     held = HeldOutRows.joined(HeldOutRows.read(bundle.part) for bundle in bundles).merged()
-    codes, shares = held.codes, np.array(draw.shares)
+    codes, shares = held.codes, np.array(sampler.shares)
     # Class weights move the decision boundary; they do not change how probable a class is.
     weights = held.weights / state.class_weight[codes]
     weights *= (shares.min() / shares)[codes]

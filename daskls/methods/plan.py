@@ -33,7 +33,7 @@ def plan_fit(
     n_rows, row_nbytes = rows.n_rows, rows.n_features * rows.X.dtype.itemsize
     reserved = request.reserved_for
     n_reserved = 0 if reserved is None else rows_expected(reserved, n_rows, row_nbytes)
-    request = request.for_data(n_rows - n_reserved, rows.n_features, target.n_aims)
+    request = request.for_data(n_rows - n_reserved, rows.n_features, target.n_targets)
     rows, method = rows.planned(resources.task_nbytes), request.method
     raw = sizes_of(request, rows, replace(target, quantile=request.spec.quantile), n_rows)
     sampling = plan_sample(n_rows, rows.n_features, request.cell_size)

@@ -228,10 +228,10 @@ def _local_probabilities(reader: ModelReader, X: Reals) -> Float64:
 def cells_of(reader: ModelReader, X: Reals) -> Int64:
     """Return the cells that predict each row, int64 (m, p), one per partition; p is 0 if all do."""
     with one_blas_thread():
-        views = method_of(reader.method).space(reader).find(reader.transform(X))
-    if views is None:
+        leaves = method_of(reader.method).space(reader).find(reader.transform(X))
+    if leaves is None:
         return np.empty((len(X), 0), np.int64)
-    return np.stack([view.astype(np.int64) for view in views], axis=1)
+    return np.stack([cells.astype(np.int64) for cells in leaves], axis=1)
 
 
 def _around(reader: ModelReader, X: Reals, answers: Float64) -> Float64:

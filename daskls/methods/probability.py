@@ -226,7 +226,9 @@ def maps_of(reader: ModelReader) -> ScoreMaps:
     """Read once; DamageError where they are missing or damaged."""
     part = reader.root.find(CALIBRATION)
     if part is None:
-        raise damaged(reader.root.where(CALIBRATION), "the model lacks its maps of scores")
+        raise damaged(
+            reader.root.where(CALIBRATION), "the model lacks its calibration of probabilities"
+        )
     return read_maps(part)
 
 

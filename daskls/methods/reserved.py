@@ -140,7 +140,7 @@ def sizes_of_cells(report: Any) -> Float64:
 
 
 @dataclass(frozen=True)
-class Purpose:
+class ReservedTask:
     """A use of reserved rows: the task that predicts some of them, and what writes all results."""
 
     stage: str
@@ -150,8 +150,8 @@ class Purpose:
 
 # Keys are the names of specs.
 PURPOSES = {
-    FalseAlarmSpec.name: Purpose("threshold", score_reserved, keep_threshold),
-    IntervalSpec.name: Purpose("intervals", answer_reserved, keep_interval),
+    FalseAlarmSpec.name: ReservedTask("threshold", score_reserved, keep_threshold),
+    IntervalSpec.name: ReservedTask("intervals", answer_reserved, keep_interval),
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from daskls.kernels.answers import expand_pairs, expand_scores, pairs_of, rest_scores, vote_scores
+from daskls.kernels.decisions import expand_pairs, expand_scores, pairs_of, rest_scores, vote_scores
 from daskls.kernels.frame import decide_pairs
 from daskls.records import F8, Float64, Ints, Labels, LocalModel, Mask, Reals, Targets
 from daskls.solvers.evaluate import cell_scores
@@ -26,16 +26,16 @@ SLAB_NBYTES = 64 << 20
 LEAST_SLAB_ROWS = 240
 
 
-def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
-    """Return the scores of each row, by one cell's model, or the mean over several views."""
+def mean_of_partitions(reader: ModelReader, X: Reals, leaves: list[Ints]) -> Float64:
+    """Return the scores of each row, by one cell's model, or the mean over several partitions."""
     scores = empty_scores(len(X), reader.target)
-    if len(views) == 1:
-        for model, rows in _slabs(reader, views[0]):
+    if len(leaves) == 1:
+        for model, rows in _slabs(reader, leaves[0]):
             scores[rows] = model_scores(model, X[rows], reader.n_classes)
         return scores
     n_functions = _n_functions(reader)
-    for tile in _tiles(reader, views[0], n_functions):
-        tile_cells = [cells[tile] for cells in views]
+    for tile in _tiles(reader, leaves[0], n_functions):
+        tile_cells = [cells[tile] for cells in leaves]
         mean = _mean_decisions(reader, X[tile], tile_cells, n_functions)
         scores[tile] = _mean_scores(reader, mean)
     return scores
@@ -69,15 +69,15 @@ def _n_functions(reader: ModelReader) -> int:
     return n_classes if n_classes > 2 else 1
 
 
-def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_functions: int) -> Float64:
-    """Return the mean decisions over views; clipped for classes."""
+def _mean_decisions(reader: ModelReader, X: Reals, leaves: list[Ints], n_functions: int) -> Float64:
+    """Return the mean decisions over partitions; clipped for classes."""
     n_classes = reader.n_classes
     total = np.zeros((len(X), n_functions))
-    # Always in the order of views, as the bits of a sum depend on its order.
-    for cells in views:
+    # Always in the order of partitions, as the bits of a sum depend on its order.
+    for cells in leaves:
         for model, rows in _slabs(reader, cells):
             total[rows] += _clipped_decisions(model, X[rows], n_classes)
-    return total / len(views)
+    return total / len(leaves)
 
 
 def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:

@@ -154,8 +154,8 @@ def predict_gathered(
         if not isinstance(error, DamageError) or not error.where.startswith(output.path):
             raise
         raise StoreError(
-            f"{error.where}, which held queries or answers, is missing or damaged: a worker does "
-            f"not see the folder of the output, or its disk failed; {PREDICT_AGAIN}."
+            f"{error.where}, which held queries or predictions, is missing or damaged: a worker "
+            f"does not see the folder of the output, or its disk failed; {PREDICT_AGAIN}."
         ) from error
 
 

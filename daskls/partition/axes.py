@@ -19,7 +19,7 @@ LEAST_ITERATED, MOST_ITERATIONS, ITERATED_ERROR = 128, 120, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Axes:
+class FeatureScatter:
     """The scatter of a region's features, -1 for a constant one; and of all, (d, d)."""
 
     by_feature: Float64
@@ -98,7 +98,7 @@ def largest_eigenpair(S: Float64) -> tuple[float, Float64] | None:
     return None
 
 
-def directions(axes: Axes) -> Iterator[Float64]:
+def directions(axes: FeatureScatter) -> Iterator[Float64]:
     """The one to cut across, then, should all rows round to one value, features by variance."""
     if axes.slanted:
         yield axes.first()
@@ -107,7 +107,7 @@ def directions(axes: Axes) -> Iterator[Float64]:
             yield axes.feature(i)
 
 
-def drawn_directions(axes: Axes, rng: np.random.Generator) -> Iterator[Float64]:
+def drawn_directions(axes: FeatureScatter, rng: np.random.Generator) -> Iterator[Float64]:
     """Yield principal directions or features, drawn in proportion to their scatter."""
     if axes.slanted:
         yield from map(axes.principal, _draw(axes.values, rng))

@@ -27,7 +27,7 @@ import numpy as np
 
 from daskls.errors import MemoryPlanError
 from daskls.kernels.route import center_rows, is_plain, project, take_centered
-from daskls.partition.axes import Axes, directions, drawn_directions
+from daskls.partition.axes import FeatureScatter, directions, drawn_directions
 from daskls.partition.base import Partition
 from daskls.partition.tree import Tree, route_rows
 from daskls.records import Float64, Int32, Int64, Mask, Reals
@@ -108,14 +108,14 @@ class Region:
     def take(self, rows: Int64) -> "Region":
         return replace(self, rows=rows)
 
-    def find_axes(self) -> "Axes":
+    def find_axes(self) -> "FeatureScatter":
         centered = self.scratch[: len(self)]
         for tile, X, rows, center in self._tiles():
             take_centered(X, rows, center, centered[tile])
         spread = np.zeros(centered.shape[1])
         center_rows(centered, centered.mean(axis=0), spread)
         scatter = centered.T @ centered
-        return Axes(np.where(spread > 0, np.diagonal(scatter), -1.0), scatter)
+        return FeatureScatter(np.where(spread > 0, np.diagonal(scatter), -1.0), scatter)
 
     def project(self, direction: Float64) -> Float64:
         """Return the coordinates of the rows along a direction, with the bits of routing."""

@@ -21,7 +21,7 @@ from daskls.store.caches import SizedCache, cached
 from daskls.store.errors import damaged
 from daskls.store.layout import Root
 from daskls.store.models import bundle_key
-from daskls.store.objects import Objects
+from daskls.store.objects import BaseStore
 from daskls.store.reader import ModelReader
 
 P = TypeVar("P", bound=Partition)
@@ -40,7 +40,6 @@ def read_partition(part: Artifact) -> Partition:
 
 
 def read_as(kind: type[P], part: Artifact) -> P:
-    """Return the partition that a part holds, which must be of one kind."""
     actual = find_kind(part)
     if actual is not kind:
         raise damaged(part.where(), f"its partition is of kind {actual.kind!r}")
@@ -74,7 +73,7 @@ TREES_NBYTES = 32 << 20
 class StoredTrees(Sequence[Tree]):
     """The trees in the leaves of a model, read bundle by bundle; the last ones read are kept."""
 
-    store: Objects
+    store: BaseStore
     bundles: tuple[tuple[int, int], ...]
     first_cells: Int64
     center: Float64

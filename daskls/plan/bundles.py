@@ -114,7 +114,7 @@ class SamplePlan:
 def usual_sizes(
     n_rows: int,
     n_features: int,
-    n_aims: int,
+    n_targets: int,
     *,
     cell_size: int | None,
     n_partitions: int | None,
@@ -130,7 +130,7 @@ def usual_sizes(
     >>> [usual(n, 256, 10) for n in (4000, 4001)]
     [(4000, 1), (2001, 4)]
     """
-    is_few = n_rows * n_features * n_aims < PARTITIONED_VALUES
+    is_few = n_rows * n_features * n_targets < PARTITIONED_VALUES
     # With one feature all partitions would be equal.
     is_one = n_partitions is not None or is_few or n_features == 1
     size = SMALL_CELL if n_rows > (MANY_ROWS if is_one else MANY_PARTITIONED) else LARGE_CELL

@@ -63,7 +63,6 @@ def gathering_nbytes(sizes: TaskSizes) -> int:
 
 
 def most_gathered(n_rows: int, sizes: TaskSizes) -> int:
-    """Return the most rows that a task gathers, unless it is one leaf."""
     least, most = (nbytes // sizes.row_nbytes for nbytes in (LEAST_GATHERED, MOST_GATHERED))
     return min(max(n_rows // N_GATHERS, least), most)
 
@@ -73,7 +72,7 @@ def check_gather(sizes: TaskSizes, resources: Resources) -> None:
     leaf, usable = gathering_nbytes(sizes), usable_nbytes(resources)
     if leaf > usable:
         raise MemoryPlanError(
-            f"Gathering the largest leaf ({leaf_rows} rows {at}) needs "
+            f"Gathering the largest group of cells ({leaf_rows} rows {at}) needs "
             f"{excess(leaf, usable)} for it; use fewer features, or {resources.more}"
         )
 

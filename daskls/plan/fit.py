@@ -11,7 +11,7 @@ from daskls.plan.prediction import PredictionPlan
 
 
 @dataclass(frozen=True)
-class Expected:
+class FitCost:
     """The expected cost of training, once rows are regrouped.
 
     `n_tasks` train, 0 where only predictions do; `nbytes` is the peak of the largest.

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import ParameterError
 from daskls.live.record import MEASURES
 from daskls.plotting.evaluation import BLUE
-from daskls.plotting.plane import OnAxes, check_least, columns_of, new_axes
+from daskls.plotting.plane import SingleAxesDisplay, check_least, columns_of, new_axes
 from daskls.records import Float64, Reals
 
 N_BINS = 30
@@ -132,7 +132,7 @@ def _draw_histogram(ax: Any, values: Reals, label: str) -> Any:
 
 
 @dataclass(repr=False)
-class FeatureDisplay(OnAxes):
+class FeatureDisplay(SingleAxesDisplay):
     """A bar for the importance of each feature: its factor times its spread, summing to 1.
 
     For a model with a learned or given ``feature_scale``; of a table a bar is a column, with all

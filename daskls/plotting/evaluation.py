@@ -22,7 +22,7 @@ from daskls.run.confusion import (
 from daskls.run.contract import Method
 from daskls.run.rows import find_labels, open_column, open_whole
 from daskls.seeds import SHUFFLED
-from daskls.sources.door import open_source
+from daskls.sources.formats import open_source
 from daskls.store.reader import ModelReader
 
 # Bytes of a block when these rows are read.
@@ -54,7 +54,7 @@ class HeldOutScores:
 
 
 @dataclass(frozen=True)
-class Subject:
+class FittedModel:
     """The model that a report is about, and its evaluation if there is a test set."""
 
     estimator: Any

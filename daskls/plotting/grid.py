@@ -10,7 +10,7 @@ from daskls.errors import DataError, ParameterError
 from daskls.kernels.kernel import find_kernel
 from daskls.live.record import MEASURES, Measure
 from daskls.methods.base import method_of
-from daskls.plotting.plane import OnAxes, new_axes
+from daskls.plotting.plane import SingleAxesDisplay, new_axes
 from daskls.records import Float64, Int64, SolverSpec
 from daskls.solvers.grid import find_choice, resolve_grid
 from daskls.solvers.registry import find_loss
@@ -19,7 +19,7 @@ from daskls.store.reader import ModelReader
 
 
 @dataclass(repr=False)
-class GridDisplay(OnAxes):
+class GridDisplay(SingleAxesDisplay):
     """A heat map over the grid of C and gamma: errors, and how many cells chose each combination.
 
     A number counts the cells that chose a combination. Its color is the mean, over the cells that

@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.methods.held_out import RocPoints, of_both, roc_of
-from daskls.plotting.evaluation import BLUE, GRAY, ORANGE, HeldOutScores, Panel, Subject
-from daskls.plotting.plane import OnAxes
+from daskls.plotting.evaluation import BLUE, GRAY, ORANGE, FittedModel, HeldOutScores, Panel
+from daskls.plotting.plane import SingleAxesDisplay
 from daskls.plotting.slices import name_numbers
 from daskls.records import Codes, Float64, Labels
 
@@ -24,10 +24,10 @@ MOST_CLASSES_WRITTEN = 12
 N_TENTHS, LEAST_IN_BIN = 10, 10
 
 
-def confusion(subject: Subject) -> Panel | None:
-    if subject.evaluation is None:
+def confusion(fitted: FittedModel) -> Panel | None:
+    if fitted.evaluation is None:
         return None
-    scores: Any = subject.evaluation.scores
+    scores: Any = fitted.evaluation.scores
     written = len(scores.labels) <= MOST_CLASSES_WRITTEN
 
     def draw(ax: Any) -> None:
@@ -44,12 +44,12 @@ def confusion(subject: Subject) -> Panel | None:
     return Panel("confusion", "Confusion", note, draw)
 
 
-def calibration(subject: Subject) -> Panel | None:
+def calibration(fitted: FittedModel) -> Panel | None:
     """Return the panel of frequencies beside probabilities."""
-    scores = subject.evaluation
+    scores = fitted.evaluation
     if scores is None or scores.probable is None:
         return None
-    classes = subject.estimator.classes_
+    classes = fitted.estimator.classes_
     which = np.ones(len(scores.true), int) if len(classes) == 2 else scores.probable.argmax(axis=1)
     probable = np.take_along_axis(scores.probable, which[:, None], axis=1)[:, 0]
     is_named, of = scores.true == classes[which], f"class {classes[1]}"
@@ -76,9 +76,9 @@ def calibration(subject: Subject) -> Panel | None:
     return Panel("calibration", "Calibration", note, draw)
 
 
-def predictions(subject: Subject, kind: str) -> Panel | None:
+def predictions(fitted: FittedModel, kind: str) -> Panel | None:
     """Return a panel of scikit-learn's picture of numbers, of the first column or level."""
-    scores = subject.evaluation
+    scores = fitted.evaluation
     if scores is None:
         return None
     name, title, note = OF_TEST_NUMBERS[kind]
@@ -92,7 +92,7 @@ def predictions(subject: Subject, kind: str) -> Panel | None:
             true, predicted, kind=kind, ax=ax, random_state=0, scatter_kwargs=dots
         )
 
-    which = "" if scores.predicted.ndim == 1 else f", {name_numbers(subject.estimator)}"
+    which = "" if scores.predicted.ndim == 1 else f", {name_numbers(fitted.estimator)}"
     return Panel(name, title, f"Some rows of the test set{which}: {note}", draw)
 
 
@@ -100,7 +100,7 @@ def predictions(subject: Subject, kind: str) -> Panel | None:
 
 
 @dataclass(repr=False)
-class RocDisplay(OnAxes):
+class RocDisplay(SingleAxesDisplay):
     """The ROC curve of a classifier of two classes on rows that its fit held out.
 
     With ``max_false_alarm`` these rows were held out of the whole fit. Otherwise, if
@@ -220,11 +220,11 @@ class RocDisplay(OnAxes):
         ax.legend(loc="lower right", fontsize=8)
 
 
-def roc(subject: Subject) -> Panel | None:
+def roc(fitted: FittedModel) -> Panel | None:
     """Return the panel of the ROC curve of test rows; without any, of rows held out by the fit."""
-    reader, evaluation = subject.reader, subject.evaluation
+    reader, evaluation = fitted.reader, fitted.evaluation
     if evaluation is not None:
-        points, how = _roc_of_test(subject.estimator.classes_, evaluation), "rows of the test set"
+        points, how = _roc_of_test(fitted.estimator.classes_, evaluation), "rows of the test set"
     else:
         is_reserved, points = reader.false_alarm is not None, roc_of(reader)
         how = "that the fit did not see" if is_reserved else "each scored by its cell without it"
@@ -233,7 +233,7 @@ def roc(subject: Subject) -> Panel | None:
         return None
     n_negatives, n_positives = np.bincount(points[0], minlength=2)
     note = f"{n_negatives:,} and {n_positives:,} {how}; dot: predict."
-    return Panel("roc", "ROC", note, RocDisplay._of(subject.estimator, points).plot)
+    return Panel("roc", "ROC", note, RocDisplay._of(fitted.estimator, points).plot)
 
 
 def _roc_of_test(classes: Labels, scores: HeldOutScores) -> RocPoints | None:

@@ -16,8 +16,8 @@ from daskls.errors import listed
 from daskls.live.record import mean_error
 from daskls.plotting.evaluation import (
     SCALES,
+    FittedModel,
     Panel,
-    Subject,
 )
 from daskls.plotting.plane import import_matplotlib, without_math
 from daskls.records import Float64
@@ -80,15 +80,15 @@ def find_columns(estimator: Any) -> list[str]:
     return lines
 
 
-def find_facts(subject: Subject) -> Entries:
-    reader, report = subject.reader, subject.reader.report
-    table = getattr(subject.estimator, "table_", None)
+def find_facts(fitted: FittedModel) -> Entries:
+    reader, report = fitted.reader, fitted.reader.report
+    table = getattr(fitted.estimator, "table_", None)
     columns = "" if table is None else f" from {len(table.columns)} columns"
     n_rows, n_features = reader.meta["n_rows"], reader.n_columns
     entries = [
         ("rows trained on", f"{n_rows:,} rows, {n_features} features{columns}"),
         reader.target.describe(),
-        *_errors_beside_baseline(subject),
+        *_errors_beside_baseline(fitted),
     ]
     if len(report):
         kept = f"{int(report.n_support.sum()):,} rows kept"
@@ -98,7 +98,7 @@ def find_facts(subject: Subject) -> Entries:
     if reader.resolved.summary:
         decision = str(reader.resolved.summary["decision"])
         entries.append(("scale of features", SCALES.get(decision, decision)))
-    entries += _choice(subject)
+    entries += _choice(fitted)
     entries += _guarantee(reader)
     if seconds := reader.stage_s:
         longest = max(seconds, key=lambda name: seconds[name])
@@ -108,24 +108,24 @@ def find_facts(subject: Subject) -> Entries:
     return entries
 
 
-def _errors_beside_baseline(subject: Subject) -> Entries:
+def _errors_beside_baseline(fitted: FittedModel) -> Entries:
     """Return scores of the test set, or the error of held-out rows; and what a constant scores."""
-    measure, evaluation = subject.measure, subject.evaluation
+    measure, evaluation = fitted.measure, fitted.evaluation
     scores = None if evaluation is None else evaluation.scores
-    error = mean_error(subject.reader.report)
+    error = mean_error(fitted.reader.report)
     if scores is not None:
         entries = _scores(scores)
     elif error is not None:
         entries = [(measure.mean_name, measure.format_mean(error))]
     else:
         return []
-    entries.insert(1, ("baseline", _baseline(subject, scores)))
+    entries.insert(1, ("baseline", _baseline(fitted, scores)))
     return entries
 
 
-def _baseline(subject: Subject, scores: Confusion | NumberScores | LevelScores | None) -> str:
+def _baseline(fitted: FittedModel, scores: Confusion | NumberScores | LevelScores | None) -> str:
     """Return what is right or wrong, as the error is measured, if every answer is the same."""
-    reader, measure = subject.reader, subject.measure
+    reader, measure = fitted.reader, fitted.measure
     if not measure.is_share:
         constant = "mean" if reader.target.measured_as == "numbers" else "best constant"
         return f"always the {constant}: {measure.score_name} 0"
@@ -165,10 +165,10 @@ def _columns(values: Float64, form: str) -> str:
     return listed([f"{value:{form}}" for value in values], MOST_COLUMNS)
 
 
-def _choice(subject: Subject) -> Entries:
-    reader = subject.reader
+def _choice(fitted: FittedModel) -> Entries:
+    reader = fitted.reader
     if not find_loss(reader.spec).is_global:
-        selected = getattr(subject.estimator, "selected_", None) or {}
+        selected = getattr(fitted.estimator, "selected_", None) or {}
         values = [(name, selected.get(name)) for name in ("C", "gamma")]
         return [(f"chosen {name}", f"{value:.3g}") for name, value in values if value is not None]
     # Without its error, which one of all rows follows.
@@ -201,33 +201,33 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else repr(value)
 
 
-def find_notes(subject: Subject) -> list[str]:
+def find_notes(fitted: FittedModel) -> list[str]:
     """Return what the reader should check, each note with what to do."""
     # The warnings of the fit that can be derived from the model.
-    advice = (message for _, message in subject.estimator._advice())
-    return [*_unconverged(subject), *advice, *_caveats(subject)]
+    advice = (message for _, message in fitted.estimator._advice())
+    return [*_unconverged(fitted), *advice, *_caveats(fitted)]
 
 
-def _unconverged(subject: Subject) -> Iterator[str]:
-    if not len(subject.reader.report):
+def _unconverged(fitted: FittedModel) -> Iterator[str]:
+    if not len(fitted.reader.report):
         return
-    n_open = int(subject.method.count_open(subject.reader.report))
+    n_open = int(fitted.method.count_open(fitted.reader.report))
     if n_open:
         yield f"{n_open:,} solves ended before tol was reached: scale the features, or raise tol."
 
 
-def _caveats(subject: Subject) -> Iterator[str]:
-    if subject.evaluation is None:
-        figure = f"the {subject.measure.mean_name}"
+def _caveats(fitted: FittedModel) -> Iterator[str]:
+    if fitted.evaluation is None:
+        figure = f"the {fitted.measure.mean_name}"
         yield (
             f"No test set was given: {figure} is that of rows used to select the model, and so "
             "slightly optimistic. With one, there are pictures of its predictions, too."
         )
         return
-    scores = subject.evaluation.scores
+    scores = fitted.evaluation.scores
     # The model's classes come first.
-    if isinstance(scores, Confusion) and len(scores.labels) > subject.reader.n_classes:
-        n_unseen = len(scores.labels) - subject.reader.n_classes
+    if isinstance(scores, Confusion) and len(scores.labels) > fitted.reader.n_classes:
+        n_unseen = len(scores.labels) - fitted.reader.n_classes
         yield f"Classes of the test set that the model has not seen: {n_unseen}."
 
 

@@ -13,8 +13,8 @@ from daskls.plotting.bars import CellDisplay, FeatureDisplay
 from daskls.plotting.evaluation import (
     BLUE,
     ORANGE,
+    FittedModel,
     Panel,
-    Subject,
     importances_by_shuffling,
 )
 from daskls.plotting.grid import GridDisplay, SelectionDisplay, has_grid, has_selection
@@ -26,30 +26,30 @@ from daskls.records import Float64
 MOST_BARS = 12
 
 
-def find_panels(subject: Subject) -> list[Panel]:
+def find_panels(fitted: FittedModel) -> list[Panel]:
     """Return the panels of a report, in their order on the page."""
     held_out: Any = (confusion, roc, calibration)
-    if subject.is_regressor:
+    if fitted.is_regressor:
         held_out = [partial(predictions, kind=kind) for kind in OF_TEST_NUMBERS]
-    panels = [panel(subject) for panel in (*held_out, _features, _partition, _errors, _choice)]
+    panels = [panel(fitted) for panel in (*held_out, _features, _partition, _errors, _choice)]
     return [panel for panel in panels if panel is not None]
 
 
 # Importances
 
 
-def _features(subject: Subject) -> Panel | None:
+def _features(fitted: FittedModel) -> Panel | None:
     """Return the panel of shuffled test rows; without them, of a scale that is learned or given."""
-    estimator, scores, panel = subject.estimator, subject.evaluation, ("features", "Importances")
+    estimator, scores, panel = fitted.estimator, fitted.evaluation, ("features", "Importances")
     names, owner = columns_of(estimator)
     shuffled = None if scores is None else importances_by_shuffling(estimator, scores, owner)
     if shuffled is not None and shuffled[0].max() > 0:
-        what = MEASURES[subject.reader.target.measured_as].score_name
+        what = MEASURES[fitted.reader.target.measured_as].score_name
         shown = FeatureDisplay._of(shuffled[0], names, MOST_BARS, "", label=f"{what} lost")
         note = f"By how much the {what} of {shuffled[1]:,} rows of the test set falls if the values"
         return Panel(*panel, f"{note} of one column are shuffled.", shown.plot)
     # By spread alone all features weigh alike.
-    resolved = subject.reader.resolved
+    resolved = fitted.reader.resolved
     if resolved.scale is None or resolved.summary["decision"] == "spread":
         return None
     note = "How much each column counts in distances, summed over the features that it became."
@@ -60,14 +60,14 @@ def _features(subject: Subject) -> Panel | None:
 # The partition, and what is predicted
 
 
-def _partition(subject: Subject) -> Panel | None:
+def _partition(fitted: FittedModel) -> Panel | None:
     """Return the panel of the cells and what is predicted; of more than two features, of a map."""
-    reader, rows = subject.reader, subject.rows
-    if reader.n_columns == 2 or (reader.n_columns == 1 and subject.is_regressor):
-        return _predictions(subject)
-    if not subject.method.has_space(reader):
+    reader, rows = fitted.reader, fitted.rows
+    if reader.n_columns == 2 or (reader.n_columns == 1 and fitted.is_regressor):
+        return _predictions(fitted)
+    if not fitted.method.has_space(reader):
         return None
-    space = subject.method.space(reader)
+    space = fitted.method.space(reader)
     seen = np.zeros((1, reader.width)) if rows is None else reader.transform(rows)
     # Only chunks, which have no place in space, are drawn without rows.
     if rows is None and space.find(seen) is not None:
@@ -81,26 +81,26 @@ def _partition(subject: Subject) -> Panel | None:
         return None
     note = drawn.note.replace("of the sample", "of the rows given")
     errors = region_errors(drawn.region_of, reader.report, len(drawn.polygons))
-    label = subject.measure.axis_label
+    label = fitted.measure.axis_label
     note = f"{note[:1].upper()}{note[1:]}."
     return Panel("partition", "Partition", note, partial(_draw_map, drawn, errors, label))
 
 
-def _predictions(subject: Subject) -> Panel | None:
+def _predictions(fitted: FittedModel) -> Panel | None:
     """Return the panel of one or two features: what is predicted there, and the cells."""
-    scores, rows = subject.evaluation, subject.rows
-    y = scores.true if scores and subject.is_regressor and rows is not None else None
+    scores, rows = fitted.evaluation, fitted.rows
+    y = scores.true if scores and fitted.is_regressor and rows is not None else None
     try:
-        display = PartitionDisplay.from_estimator(subject.estimator, X=rows, y=y, resolution=400)
+        display = PartitionDisplay.from_estimator(fitted.estimator, X=rows, y=y, resolution=400)
     except DataError:
         return None
     is_line, has_cells = len(display.limits) == 1, display.cells is not None
     fill, note = "class", "Predicted classes (tints) and the decision boundary (black)."
-    if subject.is_regressor:
+    if fitted.is_regressor:
         borders = "; lines: borders of cells" if has_cells else ""
         how = "a curve" if is_line else "colors"
         fill, note = "number", f"Predicted {display.names[-1]} as {how}{borders}."
-    elif has_cells and _has_errors(subject.reader.report):
+    elif has_cells and _has_errors(fitted.reader.report):
         fill = "validation_error"
         note = "Cells and the decision boundary (black); darker: more held-out rows are wrong."
     draw = partial(display.plot, fill=fill, show_rows=is_line, border_width=0.3)
@@ -131,24 +131,24 @@ def _has_errors(report: Any) -> bool:
 # Validation errors
 
 
-def _errors(subject: Subject) -> Panel | None:
+def _errors(fitted: FittedModel) -> Panel | None:
     """Return the panel of errors: of cells, or of the models tried; without errors, of sizes."""
-    report, title = subject.reader.report, f"{subject.measure.name.capitalize()} by cell"
-    if subject.method.step is not None:
-        return _path(subject)
+    report, title = fitted.reader.report, f"{fitted.measure.name.capitalize()} by cell"
+    if fitted.method.step is not None:
+        return _path(fitted)
     if len(report) < 2:
         return None
     if _has_errors(report):
-        display = CellDisplay.from_estimator(subject.estimator, fields=["validation_error"])
-        note = f"Cells by {subject.measure.of_cells}; line: the median."
+        display = CellDisplay.from_estimator(fitted.estimator, fields=["validation_error"])
+        note = f"Cells by {fitted.measure.of_cells}; line: the median."
         return Panel("errors", title, note, display.plot)
-    sizes = CellDisplay.from_estimator(subject.estimator, fields=["n_support"])
+    sizes = CellDisplay.from_estimator(fitted.estimator, fields=["n_support"])
     note = "No errors are measured, as cells have one candidate each. Drawn: the rows they keep."
     return Panel("errors", "Support rows by cell", note, sizes.plot)
 
 
-def _path(subject: Subject) -> Panel:
-    summary, step = subject.reader.summary, str(subject.method.step).replace("_", " ")
+def _path(fitted: FittedModel) -> Panel:
+    summary, step = fitted.reader.summary, str(fitted.method.step).replace("_", " ")
     tried = [(row["value"], row["validation_error"]) for row in summary["path"]]
     values, errors = np.array(tried, float).T
     names = {"xlabel": step, "ylabel": "validation error"}
@@ -160,8 +160,8 @@ def _path(subject: Subject) -> Panel:
 # Choices
 
 
-def _choice(subject: Subject) -> Panel | None:
-    panel, estimator = ("grid", "Grid"), subject.estimator
+def _choice(fitted: FittedModel) -> Panel | None:
+    panel, estimator = ("grid", "Grid"), fitted.estimator
     if has_grid(estimator):
         grid = GridDisplay.from_estimator(estimator)
         note = (

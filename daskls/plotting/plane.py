@@ -47,7 +47,7 @@ def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> Any:
         return pyplot.subplots(1, n_axes, figsize=size, layout="constrained", squeeze=False)[1][0]
 
 
-class OnAxes:
+class SingleAxesDisplay:
     """A display that is drawn on one Axes, by `_draw`."""
 
     _size = (6.0, 5.0)

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.methods.base import method_of
-from daskls.plotting.evaluation import Panel, Subject, evaluate
+from daskls.plotting.evaluation import FittedModel, Panel, evaluate
 from daskls.plotting.notes import (
     Entries,
     find_columns,
@@ -115,13 +115,13 @@ class ReportDisplay:
         if X is not None:
             with estimator._test_rows(X, y) as rows:
                 evaluation = evaluate(estimator, *rows)
-        subject = Subject(estimator, reader, method_of(reader.method), evaluation)
+        fitted = FittedModel(estimator, reader, method_of(reader.method), evaluation)
         return cls(
             title=find_title(estimator),
-            facts=find_facts(subject),
+            facts=find_facts(fitted),
             parameters=find_parameters(estimator),
-            notes=find_notes(subject),
-            panels=find_panels(subject),
+            notes=find_notes(fitted),
+            panels=find_panels(fitted),
             columns=find_columns(estimator),
         )
 

@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
-from daskls.cluster import Guarded, compute, current_sharing
+from daskls.cluster import RetriedTask, compute, current_sharing
 from daskls.errors import DataError, MemoryPlanError
 from daskls.gaps import Gaps
 from daskls.memory import TaskSizes, assign_nbytes
@@ -128,7 +128,7 @@ def map_rows(
     sharing = current_sharing()
     marks = None if sharing is None else sharing.marks
     blocks = da.map_blocks(
-        BoxedTask(Guarded(task)),
+        BoxedTask(RetriedTask(task)),
         *arrays,
         **kwargs,
         chunks=((1,) * rows.n_blocks, (1,)),
@@ -228,8 +228,8 @@ def check_sizes(handle: ArrayHandle, name: str, nbytes: int) -> None:
     itemsize, what = np.dtype(handle.dtype).itemsize, f"{name} at {handle.path}"
     if itemsize > MAX_VALUE_NBYTES:
         raise DataError(
-            f"{what} holds values of {itemsize} bytes each (dtype {handle.dtype}), and at most "
-            f"{MAX_VALUE_NBYTES} are taken. Write it with a smaller dtype."
+            f"{what} holds values of {itemsize} bytes each (dtype {handle.dtype}), but at most "
+            f"{MAX_VALUE_NBYTES} are supported. Write it with a smaller dtype."
         )
     row_nbytes = itemsize * math.prod(handle.shape[1:])
     unpacked = UNPACKED_COPIES * row_nbytes * handle.unit_rows

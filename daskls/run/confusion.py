@@ -55,8 +55,8 @@ def score_blocks(
     width = y.shape[1] if y.ndim > 1 else 1
     if width != target.width:
         raise DataError(
-            f"y has {width} columns, but the model predicts {target.width}. Score on targets of "
-            "the kind that it was trained on."
+            f"y has {width} columns, but the model predicts {target.width}. Score on as many "
+            "columns as it was trained on."
         )
     if target.quantile is None:
         return _each_block(miss_block, target.center, predicted, y), _of_sums

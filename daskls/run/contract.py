@@ -28,7 +28,7 @@ from daskls.plan.bundles import (
     plan_sample,
     share_of,
 )
-from daskls.plan.fit import Expected
+from daskls.plan.fit import FitCost
 from daskls.records import (
     F4,
     F8,
@@ -128,7 +128,7 @@ class Method(ABC):
 
     def expected(
         self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
-    ) -> Expected:
+    ) -> FitCost:
         """Return what `fit` is expected to take; by default that of cells with one model each."""
         n_rows = n_partitions * sizes.n_rows
         # Of very many leaves, the bundles are extrapolated.
@@ -137,7 +137,7 @@ class Method(ABC):
         n_cells = n_partitions * expected_cells(sizes.n_rows, sizes.cell_size)
         n_bundles = len(bundles) * n_leaves // known
         largest = max(bundle.nbytes for bundle in bundles)
-        return Expected(n_bundles, n_cells, largest, model_nbytes(sizes, n_rows))
+        return FitCost(n_bundles, n_cells, largest, model_nbytes(sizes, n_rows))
 
     def cut(self, state: "FitState") -> Partition:
         """Return the partition by which rows are regrouped; by default grown on the sample."""
@@ -251,12 +251,12 @@ class FitRequest:
     takes_nan: bool = True
     origin: dict[str, Any] = field(default_factory=dict)
 
-    def for_data(self, n_rows: int, n_features: int, n_aims: int) -> Self:
+    def for_data(self, n_rows: int, n_features: int, n_targets: int) -> Self:
         if self.count_cells is not None:
             return replace(self, cell_size=share_of(n_rows, self.count_cells(n_rows)))
         if self.usual is None:
             return self
-        cell_size, n_partitions = self.usual(n_rows, n_features, n_aims)
+        cell_size, n_partitions = self.usual(n_rows, n_features, n_targets)
         # Settled for good: fits of some of the rows, for probabilities, are like the model.
         return replace(self, cell_size=cell_size, n_partitions=n_partitions, usual=None)
 
@@ -280,7 +280,6 @@ class ScannedRows:
 
     @cached_property
     def class_weight(self) -> Float64:
-        """The weight of each class, by its code."""
         return class_weights(self.request.class_weight, self.rows, self.scan)
 
     def check_memory(self, largest_leaf: int | None = None) -> None:
@@ -292,7 +291,6 @@ class ScannedRows:
 
 
 def sizes_of(request: FitRequest, rows: BlockRows, target: Target, n_rows: int) -> TaskSizes:
-    """Return the expected sizes of a fit; ``n_rows`` count."""
     sampling = plan_sample(n_rows, rows.n_features, request.cell_size)
     return TaskSizes(
         rows.n_features,

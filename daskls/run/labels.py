@@ -152,8 +152,8 @@ def value_error(bad: BadValue, names: Sequence[str] | None = None) -> DataError:
         )
     if value == value:
         return DataError(
-            f"Input X contains infinity, {place}; values must be finite. Remove such "
-            "rows, or replace the value by one that means something."
+            f"Input X contains infinity, {place}; values must be finite. Remove such rows, or "
+            "replace the value by a meaningful one."
         )
     return DataError(
         f'Input X contains NaN, {place}; with missing="refuse" a fit takes none. Impute or remove '
@@ -169,7 +169,6 @@ def check_block(
     what: str,
     declared: np.dtype[Any],
 ) -> AnyArray:
-    """Return a block of a lazy array, which holds what the array declares."""
     where = f"Block {number if any(number[1:]) else number[0]} of {what}"
     check_values(block, where)
     try:
@@ -183,7 +182,7 @@ def check_block(
     if values.shape != tuple(shape):
         raise DataError(
             f"{where} has the shape {values.shape}, but its Dask array declares {tuple(shape)}. "
-            f"Say what a function returns, as in map_blocks(f, chunks=...), or call "
+            "Declare what the function returns, as in map_blocks(f, chunks=...), or call "
             f"{what}.compute_chunk_sizes() first."
         )
     if values.dtype == declared:
@@ -234,7 +233,7 @@ def check_values(values: Any, name: str) -> None:
         call = "compute" if is_delayed else "result"
         raise DataError(
             f"{name} is of type {type(values).__name__}, whose shape is not known before it is "
-            f"computed. Pass its value, {name}.{call}(), or say what it will be: "
+            f"computed. Pass its value, {name}.{call}(), or declare it: "
             f"dask.array.from_delayed({name}, shape, dtype) stays lazy."
         )
     _check_dense(values, name)

@@ -58,7 +58,7 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
             exchange=exchange,
             target=scan.target,
             class_weight=state.class_weight,
-            first_kept=scan.first_kept,
+            block_offsets=scan.block_offsets,
             scale=state.scale,
             reserve=state.reserve,
             gaps=rows.filling,
@@ -93,7 +93,7 @@ def assign_block(
     exchange: Exchange,
     target: Target,
     class_weight: Float64,
-    first_kept: Int64,
+    block_offsets: Int64,
     scale: FeatureScale | None,
     reserve: Reserve | None = None,
     gaps: Gaps | None = None,
@@ -105,9 +105,9 @@ def assign_block(
     if done is not None:
         return done
     X, targets, row_weights = take_kept(X, y, weights, target)
-    start = int(first_kept[block])
+    start = int(block_offsets[block])
     # The identity of the data is that of the given rows, before some are left out and all scaled.
-    first_read = start if reserve is None else int(reserve.first_kept[block])
+    first_read = start if reserve is None else int(reserve.block_offsets[block])
     checksum = block_checksum(X, targets, row_weights, first_read)
     if reserve is not None:
         (X, targets, row_weights), _ = reserve.split(block, X, targets, row_weights)

@@ -69,7 +69,7 @@ class Reserve:
     spec: ReserveSpec
     counts: Int64
     wanted: Int64
-    first_kept: Int64
+    block_offsets: Int64
     seed: int
     frequent: Keys | None = None
 
@@ -78,7 +78,7 @@ class Reserve:
     ) -> "tuple[tuple[Any, ...], ReservedRows]":
         """Split a block's rows of positive weight: the columns of others, and the reserved."""
         hashes = self._hashes(X, targets)
-        held = self._holds(hashes, group_codes(targets), int(self.first_kept[block]))
+        held = self._holds(hashes, group_codes(targets), int(self.block_offsets[block]))
         others = tuple(column[~held] for column in (X, targets, *columns))
         return others, _different(X[held], targets[held], hashes[held])
 
@@ -104,13 +104,13 @@ class Reserve:
     def expected(self, scan: TargetScan) -> TargetScan:
         """Return the scan of the rows that probably remain; only its sums are of use."""
         n_left = scan.n_kept - int(self.wanted.sum())
-        first_kept = np.append(scan.first_kept[:-1], n_left)
-        return replace(scan, counts=self.counts - self.wanted, first_kept=first_kept)
+        block_offsets = np.append(scan.block_offsets[:-1], n_left)
+        return replace(scan, counts=self.counts - self.wanted, block_offsets=block_offsets)
 
     def left(self, scan: TargetScan, held: "ReservedRows", taken: list[int]) -> TargetScan:
         """Return the scan of the rows that remain, given the reserved rows of each block."""
-        first_kept = scan.first_kept - np.cumsum([0, *taken])
-        return replace(scan, counts=self.counts - self._taken(held), first_kept=first_kept)
+        block_offsets = scan.block_offsets - np.cumsum([0, *taken])
+        return replace(scan, counts=self.counts - self._taken(held), block_offsets=block_offsets)
 
     def _taken(self, held: "ReservedRows") -> Int64:
         sums = np.bincount(held.codes, held.copies, minlength=len(self.counts))
@@ -126,9 +126,9 @@ class Reserve:
         of, easier = _of_and_easier(self.spec)
         n_first = int(self.counts[0])
         raise ParameterError(
-            f"{_option(self.spec)} needs {needed} different {of} that no model is trained on, and "
-            f"equal rows are held out together. Of {n_first} {of}, {n_units} different ones were "
-            f"drawn; fit on more different rows, or {easier}."
+            f"{_option(self.spec)} needs {needed} distinct {of} to hold out, and equal rows are "
+            f"held out together, but only {n_units} distinct ones of {n_first} were drawn. Fit "
+            f"on more distinct rows, or {easier}."
         )
 
     def find_frequent(self, held: "ReservedRows", X: Reals, targets: Targets) -> Keys:
@@ -178,7 +178,7 @@ def group_codes(targets: Targets) -> Codes:
 
 
 def plan_reserve(spec: ReserveSpec, rows: BlockRows, scan: TargetScan, seed: int) -> Reserve:
-    return Reserve(spec, scan.counts, rows_wanted(spec, rows, scan), scan.first_kept, seed)
+    return Reserve(spec, scan.counts, rows_wanted(spec, rows, scan), scan.block_offsets, seed)
 
 
 def observations_needed(spec: ReserveSpec) -> int:
@@ -257,10 +257,9 @@ def _check_memory(spec: ReserveSpec, needed: int, row_nbytes: int) -> None:
     if needed * row_nbytes > free_nbytes() // 2:
         _, easier = _of_and_easier(spec)
         raise MemoryPlanError(
-            f"{_option(spec)} needs {needed} rows that the "
-            f"client holds, {needed * row_nbytes >> 20} MiB, but {free_nbytes() >> 20} MiB are "
-            f"free here, of which it takes half. {easier.capitalize()}, or give the client "
-            "more memory."
+            f"{_option(spec)} needs {needed} rows on the client, {needed * row_nbytes >> 20} "
+            f"MiB, but it may use only half of the {free_nbytes() >> 20} MiB that are free "
+            f"there. {easier.capitalize()}, or give the client more memory."
         )
 
 
@@ -289,8 +288,8 @@ def _too_few(spec: ReserveSpec, rows: BlockRows, scan: TargetScan, needed: int) 
         easier = f"lower interval to {np.floor(1000 * most_coverage(most)) / 1000:g}"
     remedy = f", or {easier}" if most else ""
     return ParameterError(
-        f"{_option(spec)} needs {needed} {of} that no model is trained on, and may use half of "
-        f"them; there are {n_first} of positive weight, half of which is {most}. Fit on "
+        f"{_option(spec)} needs {needed} {of} to hold out, but may hold out at most half of "
+        f"them, which is {most} of the {n_first} of positive weight. Fit on "
         f"{MOST_SHARE * needed} or more{remedy}."
     )
 

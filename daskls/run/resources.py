@@ -30,7 +30,7 @@ _idle_nbytes = BASELINE_NBYTES
 
 
 @dataclass(frozen=True)
-class HeldMemory:
+class WorkerMemory:
     """A worker's report on its process: bytes held without tasks, and free on its machine."""
 
     process: tuple[str, int]
@@ -39,7 +39,7 @@ class HeldMemory:
     has_svc: bool
 
 
-def report_held(dask_worker: Any = None) -> HeldMemory:
+def report_held(dask_worker: Any = None) -> WorkerMemory:
     """Return the memory held once caches are released; with running tasks, at most as before."""
     global _idle_nbytes
     give_back()
@@ -49,7 +49,7 @@ def report_held(dask_worker: Any = None) -> HeldMemory:
     else:
         _idle_nbytes = nbytes
     process = socket.gethostname(), os.getpid()
-    return HeldMemory(process, nbytes, available_nbytes(), "sklearn.svm" in sys.modules)
+    return WorkerMemory(process, nbytes, available_nbytes(), "sklearn.svm" in sys.modules)
 
 
 def available_nbytes() -> int:
@@ -96,7 +96,7 @@ def find_resources(client: Any = None) -> Resources:
 
 
 def _of_process(
-    addresses: list[str], held: HeldMemory, workers: dict[str, Any], n_beside: int
+    addresses: list[str], held: WorkerMemory, workers: dict[str, Any], n_beside: int
 ) -> Resources:
     """Return the resources of one of ``n_beside`` processes that share a machine."""
     infos = [workers[address] for address in addresses if address in workers]

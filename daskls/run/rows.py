@@ -29,7 +29,7 @@ from daskls.run.blocks import (
     row_chunks,
 )
 from daskls.run.labels import check_block, check_label_kind, check_values
-from daskls.sources.door import Source, open_source
+from daskls.sources.formats import Source, open_source
 from daskls.sources.frames import as_array
 from daskls.store.arrays import ArrayHandle, save_array
 from daskls.store.objects import Scratch, open_store
@@ -109,7 +109,6 @@ def _count_chunks(handle: ArrayHandle | None, whole: da.Array) -> int:
 
 
 def _chunk_nbytes(source: Source, whole: da.Array, *, is_cut: bool) -> tuple[int, int]:
-    """Return ``source_nbytes`` and ``unpack_nbytes`` of `BlockRows`."""
     nbytes = max(whole.chunks[0]) * whole.shape[1] * whole.dtype.itemsize
     # The bytes that a Dask array needs to compute a chunk are unknown.
     is_packed = nbytes > BLOCK_NBYTES and source.kind != "dask"
@@ -250,9 +249,9 @@ def as_declared(array: da.Array, name: str) -> da.Array:
             array = array.compute_chunk_sizes()
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(
-                f"{name} has chunks of unknown sizes, and its blocks are not what it declares, "
-                f"arrays of {array.ndim} dimensions: {error}. Let the function that makes the "
-                "blocks return such arrays."
+                f"{name} has chunks of unknown sizes, and its blocks are not arrays of "
+                f"{array.ndim} dimensions, as it declares: {error}. Let the function that makes "
+                "the blocks return such arrays."
             ) from error
     axes = tuple(range(array.ndim))
     return da.blockwise(

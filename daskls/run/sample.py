@@ -83,7 +83,7 @@ class DrawnRows:
         return has_gaps
 
     def sample(self, class_weight: Float64, n_sample: int, seed: int) -> Sample:
-        starts = self.scan.first_kept.tolist()
+        starts = self.scan.block_offsets.tolist()
         numbers = [start + b.numbers for start, b in zip(starts[:-1], self.blocks, strict=True)]
         keys = [row_keys(n, SAMPLE(seed)) for n in numbers]
         last = last_key(np.concatenate(keys), n_sample)
@@ -122,7 +122,7 @@ def sample_rows(
             rows.weights,
             client=client,
             target=scan.target,
-            first_kept=scan.first_kept,
+            block_offsets=scan.block_offsets,
             limit=key_limit(n_left, n_sample),
             seed=seed,
             reserve=reserve,
@@ -159,7 +159,7 @@ def sample_block(
     weights: Reals | None,
     *,
     target: Target,
-    first_kept: Int64,
+    block_offsets: Int64,
     limit: int | None,
     seed: int,
     reserve: Reserve | None = None,
@@ -177,7 +177,7 @@ def sample_block(
         bad = bad._replace(row=first_row + bad.row)
         return BlockSample(none, X[:0], targets, np.empty(0), 0, none, bad)
     features, targets, row_weights = take_kept(X, y, weights, target)
-    start, reserved = int(first_kept[block]), None
+    start, reserved = int(block_offsets[block]), None
     checksum = block_checksum(features, targets, row_weights, start)
     gaps = columns_with_gaps(features) if lacks_some else None
     counts = np.bincount(group_codes(targets), minlength=max(target.n_classes, 1))

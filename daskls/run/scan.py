@@ -62,17 +62,17 @@ class BlockTargets:
 class TargetScan:
     """The target and the counts of all rows that count, of each class, or of numbers (1,).
 
-    `first_kept`, (n_blocks + 1,), are the rows of positive weight before each block.
+    `block_offsets`, (n_blocks + 1,), are the rows of positive weight before each block.
     """
 
     target: Target
     counts: Int64
-    first_kept: Int64
+    block_offsets: Int64
     weight_range: tuple[float, float]
 
     @property
     def n_kept(self) -> int:
-        return int(self.first_kept[-1])
+        return int(self.block_offsets[-1])
 
 
 def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classes") -> TargetScan:
@@ -90,17 +90,17 @@ def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classe
             f"{bad_weight[0]} is {bad_weight[1]:g}. Give weight 0 to rows that should not count, "
             "and scale the others."
         )
-    first_kept = np.cumsum([0, *(b.n_kept for b in blocks)])
+    block_offsets = np.cumsum([0, *(b.n_kept for b in blocks)])
     if kind == "classes":
         labels, counts = _count_classes(rows, blocks)
         target = Target(kind, labels)
     else:
         t = rows.y.shape[1]
-        target, counts = Target(kind, center=np.zeros(t), scale=np.ones(t)), first_kept[-1:]
-    if not first_kept[-1]:
+        target, counts = Target(kind, center=np.zeros(t), scale=np.ones(t)), block_offsets[-1:]
+    if not block_offsets[-1]:
         raise _no_row_counts("two rows")
     least, most = zip(*(b.weight_range for b in blocks), strict=True)
-    return TargetScan(target, counts, first_kept, (min(least), max(most)))
+    return TargetScan(target, counts, block_offsets, (min(least), max(most)))
 
 
 def scan_block(
@@ -187,10 +187,10 @@ def take_kept(
     return X[rows], targets, row_weights
 
 
-def block_checksum(X: Reals, targets: Targets, weights: Float64, first_kept: int) -> int:
+def block_checksum(X: Reals, targets: Targets, weights: Float64, first_row: int) -> int:
     """Return the checksum of rows, targets and weights; checksums of blocks add up modulo 2**64."""
     extra = np.column_stack([targets.astype(np.float64), weights])
-    return (row_checksum(X, first_kept) + row_checksum(extra, first_kept)) % 2**64
+    return (row_checksum(X, first_row) + row_checksum(extra, first_row)) % 2**64
 
 
 def class_weights(
@@ -257,8 +257,9 @@ def warn_of_chunks(rows: BlockRows, resources: Resources) -> None:
     if held > LARGE_SHARE * resources.task_nbytes:
         warn_user(
             f"A chunk of X is held whole, which takes {held // MIB} MiB of the "
-            f"{resources.task_nbytes // MIB} MiB that a task may use, and what computes it comes "
-            f"on top. Store or rechunk X in chunks of about {good_rows:,} rows (16 MiB).",
+            f"{resources.task_nbytes // MIB} MiB that a task may use, and the memory to compute "
+            f"it comes on top. Store or rechunk X in chunks of about {good_rows:,} rows (16 "
+            "MiB).",
             AdviceWarning,
         )
 

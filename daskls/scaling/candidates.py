@@ -1,6 +1,6 @@
 """Candidates, each a coding, a kernel and a scale with its best width and ridge; paired errors.
 
-Tasks on workers tune one on a sheet of rows, take its errors there, and learn a scale from it.
+Tasks on workers tune one on a split set of rows, take its errors there, and learn a scale from it.
 """
 
 from collections.abc import Sequence
@@ -13,17 +13,17 @@ import numpy as np
 from daskls.blas import one_blas_thread
 from daskls.records import AnyArray, Coding, Float64
 from daskls.scaling.cells import (
-    Answers,
     TrialCell,
+    TrialErrors,
     TrialRows,
     descend,
     errors_of_mean,
     learn_factors,
 )
 from daskls.scaling.grid import Steps, Trial, TrialGrid
-from daskls.scaling.regions import RegionPart
-from daskls.scaling.sheets import Job, Part, SampleJob, Sheet, Sheets, read_cells
-from daskls.solvers.squares.aims import TargetCoding
+from daskls.scaling.regions import RegionSplit
+from daskls.scaling.splits import Job, SampleJob, SearchPlan, Split, SplitSet, read_cells
+from daskls.solvers.squares.target_coding import TargetCoding
 
 # A learned scale, by its name among the scales of candidates.
 LEARNED = "learned"
@@ -138,18 +138,18 @@ def best_first(seen: Sequence[Candidate]) -> list[Candidate]:
 
 
 def evaluate(
-    steps: Steps, candidates: Sequence[Candidate], sheet: Sheet, grid: TrialGrid
+    steps: Steps, candidates: Sequence[Candidate], split_set: SplitSet, grid: TrialGrid
 ) -> list[Candidate]:
-    """Return candidates with their best trials on a sheet, and their errors there."""
+    """Return candidates with their best trials on a split set, and their errors there."""
     if not candidates:
         return []
     # A single trial needs no word between the cells of several regions.
-    is_split = sheet.most_trials == 1 and isinstance(sheet.parts[0], RegionPart)
-    sheets = [replace(sheet, parts=(part,)) for part in sheet.parts] if is_split else [sheet]
-    calls = [(c.base, c.factors, c.trial, part, grid) for c in candidates for part in sheets]
+    is_split = split_set.most_trials == 1 and isinstance(split_set.splits[0], RegionSplit)
+    sets = [replace(split_set, splits=(s,)) for s in split_set.splits] if is_split else [split_set]
+    calls = [(c.base, c.factors, c.trial, one, grid) for c in candidates for one in sets]
 
     def join(parts: Sequence[Float64]) -> dict[str, AnyArray]:
-        ends = np.cumsum([part.shape[1] for part in parts])[len(sheets) - 1 :: len(sheets)]
+        ends = np.cumsum([part.shape[1] for part in parts])[len(sets) - 1 :: len(sets)]
         return {"looks": np.concatenate(parts, axis=1), "ends": ends}
 
     result = steps.run(evaluate_candidate, calls, join)
@@ -169,19 +169,19 @@ def _seen(candidate: Candidate, look: Float64, grid: TrialGrid) -> Candidate:
 
 
 def evaluate_candidate(
-    base: int, factors: Float64, start: Trial, sheet: Sheet, grid: TrialGrid, job: Job
+    base: int, factors: Float64, start: Trial, split_set: SplitSet, grid: TrialGrid, job: Job
 ) -> Float64:
     """Return a look, (8, n): the place of the best trial, the number of trials, errors of rows."""
     with one_blas_thread():
-        parts = [list(part) for part in read_cells(sheet.parts, base, factors, job)]
-        return _look(parts, factors, start, sheet, grid, job.aim)
+        parts = [list(part) for part in read_cells(split_set.splits, base, factors, job)]
+        return _tune(parts, factors, start, split_set, grid, job.aim)
 
 
-def _look(
+def _tune(
     parts: Sequence[Sequence[TrialRows]],
     factors: Float64,
     start: Trial,
-    sheet: Sheet,
+    split_set: SplitSet,
     grid: TrialGrid,
     aim: TargetCoding,
 ) -> Float64:
@@ -189,21 +189,22 @@ def _look(
     if not cells:
         return np.empty((8, 0))
     queries = [[cell.predicted for cell in part] for part in parts]
-    weights = sheet.weights([np.concatenate([o.weights for o in part]) for part in queries if part])
+    weights = split_set.weights([np.concatenate([o.weights for o in q]) for q in queries if q])
     of_mean = np.concatenate([errors_of_mean(cell, aim) for cell in cells])
     # One by one, as a task has memory for the distances of some cells, but not of all of a region.
     trial_cells = (TrialCell(cell, factors, start.kernel, aim) for cell in cells)
-    if sheet.most_trials == 1:
+    if split_set.most_trials == 1:
         trial, n_trials = start, 1
-        answers = Answers.joined(cell.errors(start) for cell in trial_cells)
+        errors = TrialErrors.joined(cell.errors(start) for cell in trial_cells)
     else:
         enough = aim.negligible * _mean(of_mean, weights)
-        args = start, grid.of_kernel(start.kernel), weights, sheet.ridge_steps, sheet.most_trials
-        trial, answers, n_trials = descend(list(trial_cells), *args, enough)
+        limits = split_set.ridge_steps, split_set.most_trials
+        args = start, grid.of_kernel(start.kernel), weights, *limits
+        trial, errors, n_trials = descend(list(trial_cells), *args, enough)
     rows = [
         *(np.full(len(weights), value) for value in (*grid.place(trial), n_trials)),
-        answers.squared,
-        answers.wrong,
+        errors.squared,
+        errors.wrong,
         weights,
         np.concatenate([cell.groups for part in queries for cell in part]),
         of_mean,
@@ -213,31 +214,31 @@ def _look(
     return np.stack(rows)[:, np.argsort(np.concatenate(ids), kind="stable")]
 
 
-def cross_evaluate(steps: Steps, best: Candidate, sheets: Sheets, grid: TrialGrid) -> Candidate:
+def cross_evaluate(steps: Steps, best: Candidate, plan: SearchPlan, grid: TrialGrid) -> Candidate:
     """Return a candidate in a learned scale, evaluated on the rows that it was not learned on."""
-    call = best.base, best.factors, best.trial, sheets.final, grid
+    call = best.base, best.factors, best.trial, plan.final, grid
     result = steps.run(cross_evaluate_candidate, [call], lambda parts: parts[0])
     return replace(_seen(best, result["look"], grid), name=LEARNED, factors=result["factors"])
 
 
 def cross_evaluate_candidate(
-    base: int, factors: Float64, start: Trial, sheet: Sheet, grid: TrialGrid, job: Job
+    base: int, factors: Float64, start: Trial, split_set: SplitSet, grid: TrialGrid, job: Job
 ) -> dict[str, Float64]:
     """Predict each row without itself, in the scale learned on the half that it is not in."""
-    ((every,),) = read_cells(sheet.parts, base, factors, job)
+    ((every,),) = read_cells(split_set.splits, base, factors, job)
     rows, n = every.rows, every.n_training
     first, last = np.split(np.arange(n), [n // 2])
     looks, mean, trial = list[Float64](), np.ones(len(factors)), None
     with one_blas_thread():
         for learning, predicted in ((first, last), (last, first)):
             half = TrialRows(rows.take(learning), len(learning), learning)
-            learned, reached = _learned([half], factors, start, job)
+            learned, found = _learned([half], factors, start, job)
             mean *= np.sqrt(learned)
             cell = TrialRows(rows.take(np.r_[learning, predicted]), n, predicted)
-            look = _look([[cell]], learned, trial or grid.nearest(reached), sheet, grid, job.aim)
+            look = _tune([[cell]], learned, trial or grid.nearest(found), split_set, grid, job.aim)
             # One trial for both halves, which the first chooses.
             trial = grid.at((int(look[0, 0]), int(look[1, 0])), start.kernel)
-            sheet = sheet.once
+            split_set = split_set.once
             looks.insert(0, look)
     look = np.concatenate(looks, axis=1)
     look[2] = sum(one[2, 0] for one in looks)
@@ -245,21 +246,21 @@ def cross_evaluate_candidate(
 
 
 def learn(
-    steps: Steps, candidate: Candidate, parts: Sequence[Part | RegionPart], grid: TrialGrid
+    steps: Steps, candidate: Candidate, splits: Sequence[Split | RegionSplit], grid: TrialGrid
 ) -> Candidate:
     """Return a candidate in the scale that is learned from its own on some cells."""
-    call = candidate.base, candidate.factors, candidate.trial, tuple(parts)
+    call = candidate.base, candidate.factors, candidate.trial, tuple(splits)
     learned = steps.run(learn_scale, [call], lambda parts: {"factors": parts[0]})["factors"]
     trial = grid.nearest(replace(candidate.trial, width=float(learned[0])))
     return replace(candidate, name=LEARNED, factors=learned[1:], trial=trial)
 
 
 def learn_scale(
-    base: int, factors: Float64, trial: Trial, parts: Sequence[Part | RegionPart], job: Job
+    base: int, factors: Float64, trial: Trial, splits: Sequence[Split | RegionSplit], job: Job
 ) -> Float64:
     """Return the width and the factors, (1 + d',), that are learned on some cells."""
     with one_blas_thread():
-        cells = [cell for part in read_cells(parts, base, factors, job) for cell in part]
+        cells = [cell for part in read_cells(splits, base, factors, job) for cell in part]
         if not cells:
             return np.append(trial.width, factors)
         learned, reached = _learned(cells, factors, trial, job)

@@ -17,8 +17,8 @@ from daskls.kernels.copies import find_copies
 from daskls.kernels.kernel import find_kernel
 from daskls.records import Float32, Float64, Int64, KernelSpec, Targets
 from daskls.scaling.grid import Trial, TrialGrid
-from daskls.solvers.squares.aims import TargetCoding
 from daskls.solvers.squares.system import System, median_distance, merge_groups
+from daskls.solvers.squares.target_coding import TargetCoding
 
 N_LEARNING_ROUNDS = 7
 # Of a round: the length of a usual step in logarithms, the most of these in one round, the share of
@@ -27,7 +27,7 @@ STEP, MOST_STEPS, MOMENTUM, MOST_GROWTH = 0.4, 2.0, 0.5, 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class SheetRows:
+class CodedRows:
     """Rows in one coding, features (n, d); errors in a group, a run of rows, may be correlated."""
 
     X: Float32
@@ -46,7 +46,7 @@ class TrialRows:
     Rows that train, too, are predicted without themselves. `ids` order what cells predict.
     """
 
-    rows: SheetRows
+    rows: CodedRows
     n_training: int
     ids: Int64
 
@@ -55,22 +55,22 @@ class TrialRows:
         return len(self.rows.X) - len(self.ids)
 
     @property
-    def predicted(self) -> SheetRows:
+    def predicted(self) -> CodedRows:
         return self.rows.take(slice(self.first_predicted, None))
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class TrialErrors:
     """The errors of predicted rows under a trial: mean squares, and whether each is wrong."""
 
     squared: Float64
     wrong: Float64
 
     @classmethod
-    def joined(cls, parts: "Iterable[Answers]") -> "Answers":
-        answers = list(parts)
+    def joined(cls, parts: "Iterable[TrialErrors]") -> "TrialErrors":
+        errors = list(parts)
         return cls(
-            *(np.concatenate([getattr(part, n) for part in answers]) for n in ("squared", "wrong"))
+            *(np.concatenate([getattr(part, n) for part in errors]) for n in ("squared", "wrong"))
         )
 
 
@@ -110,11 +110,11 @@ class TrialCell:
             self._K = np.empty_like(self._far)
             self._kernel.write(self._far, spec, self._K)
 
-    def errors(self, trial: Trial) -> Answers:
-        answers = np.repeat(self._answer, len(self._Y_last), axis=0)
+    def errors(self, trial: Trial) -> TrialErrors:
+        predicted = np.repeat(self._answer, len(self._Y_last), axis=0)
         if self._varies.any():
-            answers[:, self._varies] = self._values(trial)
-        return Answers(*self._aim.losses(answers, self._Y_last))
+            predicted[:, self._varies] = self._values(trial)
+        return TrialErrors(*self._aim.losses(predicted, self._Y_last))
 
     def _values(self, trial: Trial) -> Float64:
         self._enter(trial)
@@ -159,7 +159,6 @@ class TrialCell:
 
 
 def errors_of_mean(cell: TrialRows, aim: TargetCoding) -> Float64:
-    """Return the squared errors of predicted rows by the mean of the training rows."""
     Y, n = aim.columns(cell.rows.targets), cell.n_training
     mean = np.average(Y[:n], axis=0, weights=cell.rows.weights[:n])
     predicted = Y[cell.first_predicted :]
@@ -174,12 +173,12 @@ def descend(
     ridge_steps: Sequence[int],
     most: int,
     enough: float = 0.0,
-) -> tuple[Trial, Answers, int]:
+) -> tuple[Trial, TrialErrors, int]:
     """Find the best trial by coordinate descent on a grid.
 
     For each descent in turn, `ridge_steps` say by how many grid places a step moves the ridge; a
     step always moves the width by a factor of two. No step is taken below a squared error that is
-    `enough`: larger ridges cost less. Returns the trial, its answers, and the number of trials.
+    `enough`: larger ridges cost less. Returns the trial, its errors, and the number of trials.
     """
     descent = _Descent(cells, grid, start.kernel, weights, most, enough)
     place = grid.place(start)
@@ -196,7 +195,7 @@ def descend(
                 place = descent.slide(place, step)
     trial = grid.at(place, start.kernel)
     assert trial is not None
-    return trial, descent.answers(place), len(descent.evaluated)
+    return trial, descent.errors(place), len(descent.evaluated)
 
 
 class _Descent:
@@ -213,7 +212,7 @@ class _Descent:
     ) -> None:
         self._cells, self._grid, self._kernel = cells, grid, kernel
         self._weights, self._most, self._enough = weights, most, enough
-        self.evaluated: dict[tuple[int, int], Answers] = {}
+        self.evaluated: dict[tuple[int, int], TrialErrors] = {}
 
     def slide(self, place: tuple[int, int], step: tuple[int, int]) -> tuple[int, int]:
         while True:
@@ -224,11 +223,11 @@ class _Descent:
                 return place
             place = following
 
-    def answers(self, place: tuple[int, int]) -> Answers:
+    def errors(self, place: tuple[int, int]) -> TrialErrors:
         if place not in self.evaluated:
             trial = self._grid.at(place, self._kernel)
             assert trial is not None
-            self.evaluated[place] = Answers.joined(cell.errors(trial) for cell in self._cells)
+            self.evaluated[place] = TrialErrors.joined(cell.errors(trial) for cell in self._cells)
         return self.evaluated[place]
 
     def _cost(self, place: tuple[int, int]) -> float:
@@ -237,7 +236,7 @@ class _Descent:
             self._grid.at(place, self._kernel) is None or len(self.evaluated) >= self._most
         ):
             return np.inf
-        return float(np.average(self.answers(place).squared, weights=self._weights))
+        return float(np.average(self.errors(place).squared, weights=self._weights))
 
 
 def learn_factors(

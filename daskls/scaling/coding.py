@@ -25,7 +25,7 @@ CODED_NBYTES, MOST_TIMES = 256 << 20, 2
 
 
 @dataclass(frozen=True, eq=False)
-class Base:
+class BaseCoding:
     """One coding of features, and its base scale, by the spread of features not coded."""
 
     name: Coding
@@ -37,7 +37,7 @@ class Base:
         return len(self.spread)
 
 
-def find_bases(X: Reals, codings: Sequence[Coding], most: int) -> list[Base]:
+def find_bases(X: Reals, codings: Sequence[Coding], most: int) -> list[BaseCoding]:
     """Return the codings that differ on sampled rows; ``most`` bounds the coded features."""
     center, spread = X.mean(axis=0, dtype=np.float64), spreads(X)
     bases, seen = [], set()
@@ -51,14 +51,16 @@ def find_bases(X: Reals, codings: Sequence[Coding], most: int) -> list[Base]:
     return bases
 
 
-def _base_of(name: Coding, coding: FeatureCoding | None, center: Float64, spread: Float64) -> Base:
+def _base_of(
+    name: Coding, coding: FeatureCoding | None, center: Float64, spread: Float64
+) -> BaseCoding:
     if coding is not None:
         is_coded = np.diff(coding.ptr) > 0
         # Ranks are centered at a half; indicators at 0, as most rows have 0 in each.
         middle = np.where(coding.is_indicated, 0.0, 0.5)
         center = np.where(is_coded, middle, center)[coding.sources]
         spread = np.where(is_coded, 1.0, spread)[coding.sources]
-    return Base(name, FeatureScale(center, 1 / spread, coding), spread)
+    return BaseCoding(name, FeatureScale(center, 1 / spread, coding), spread)
 
 
 def max_coded_features(n_rows: int, n_features: int) -> int:

@@ -28,7 +28,7 @@ from daskls.records import (
 from daskls.run.contract import FitRequest, FitState
 from daskls.run.sample import Sample
 from daskls.scaling.candidates import Candidate
-from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
+from daskls.scaling.coding import BaseCoding, find_bases, max_coded_features, widest_and_narrowest
 from daskls.scaling.grid import (
     STEPS,
     TRIAL_ROWS,
@@ -42,24 +42,24 @@ from daskls.scaling.grid import (
 )
 from daskls.scaling.regions import collect_regions, plan_regions
 from daskls.scaling.search import Decision, decide, race, uncoded_if_near
-from daskls.scaling.sheets import (
+from daskls.scaling.splits import (
     DENSE_FROM,
     Job,
     SampledRows,
     SampleJob,
     draw_cells,
     draw_rows,
-    expected_parts,
+    expected_splits,
     held_out,
+    plan_of_regions,
+    plan_of_sample,
     race_rows,
-    sheets_of_regions,
-    sheets_of_sample,
     token_of,
     write_rows,
 )
 from daskls.solvers.registry import find_loss
-from daskls.solvers.squares.aims import TargetCoding, aim_of
 from daskls.solvers.squares.system import median_distance
+from daskls.solvers.squares.target_coding import TargetCoding, coding_of
 from daskls.store.choices import ResolvedScaling, find_resolved, write_resolved
 from daskls.store.objects import open_store
 
@@ -122,9 +122,9 @@ def plan_choice(
     if scaling is None or not is_open(scaling):
         return 0, []
     is_whole, cell_rows = n_sample == sizes.n_rows, min(request.cell_size, MAX_CELL_ROWS)
-    parts = expected_parts(n_sample, cell_rows, has_cells=is_whole and not scaling.by_chance)
-    raced = race_nbytes(parts, sizes.n_features, sizes.n_outputs)
-    check = partial(check_race, parts, sizes.n_features, sizes, resources)
+    splits = expected_splits(n_sample, cell_rows, has_cells=is_whole and not scaling.by_chance)
+    raced = race_nbytes(splits, sizes.n_features, sizes.n_outputs)
+    check = partial(check_race, splits, sizes.n_features, sizes, resources)
     if is_whole or scaling.by_chance:
         return raced, [check]
     regions = sizes, sizes.block_rows, cell_rows
@@ -165,9 +165,8 @@ def _check_range(X: Reals, scale: FeatureScale) -> None:
     if beyond.any():
         feature = int(scale.columns[beyond.argmax()])
         raise ParameterError(
-            f"feature_scale multiplies feature {feature} by {scale.factors[feature]:g}, which "
-            f"takes values of it beyond {LARGEST_FEATURE:g}, where distances overflow. Lower the "
-            "factor."
+            f"feature_scale multiplies feature {feature} by {scale.factors[feature]:g}, so that "
+            f"its values exceed {LARGEST_FEATURE:g} and distances overflow. Lower the factor."
         )
 
 
@@ -192,7 +191,7 @@ class _Search:
         return self.is_whole or n_sampled >= COPIES_OF_ALL * len(self.sample.X)
 
     @cached_property
-    def bases(self) -> list[Base]:
+    def bases(self) -> list[BaseCoding]:
         X = self.state.sample.X
         coding = self.scaling.feature_coding
         codings: tuple[Coding, ...] = CODINGS if coding == "auto" else (coding,)
@@ -224,7 +223,7 @@ class _Search:
 
     @property
     def _aim(self) -> TargetCoding:
-        return aim_of(self.state.scan.target, self.state.request.spec)
+        return coding_of(self.state.scan.target, self.state.request.spec)
 
     @property
     def _cell_size(self) -> int:
@@ -249,11 +248,11 @@ class _Search:
     def is_open(self) -> bool:
         return (len(self.sample.X) if self.has_all else self.state.scan.n_kept) >= LEAST_RACED
 
-    def _few_rows(self, base: Base) -> Float32:
+    def _few_rows(self, base: BaseCoding) -> Float32:
         X = self.sample.X
         return scaled(X[:: max(len(X) // COMPARED_ROWS, 1)][:COMPARED_ROWS], base.scale)
 
-    def _scales(self, base: Base) -> list[tuple[str, Float64]]:
+    def _scales(self, base: BaseCoding) -> list[tuple[str, Float64]]:
         feature_scale, ones = self.scaling.feature_scale, np.ones(base.n_features)
         if isinstance(feature_scale, tuple):
             return [("given", self._all_factors(feature_scale) * base.spread)]
@@ -282,7 +281,6 @@ class _Search:
         return np.array([*factors, *(factors[column] for column in marked)], np.float64)
 
     def scale_of(self, candidate: Candidate) -> FeatureScale | None:
-        """Return the feature scale of a candidate; None where rows stay as they are."""
         base, feature_scale = self.bases[candidate.base], self.scaling.feature_scale
         factors = base.scale.factors * candidate.factors
         if candidate.name == "given" and base.name == "none":
@@ -294,20 +292,20 @@ class _Search:
     def decide(self, candidates: Sequence[Candidate]) -> Decision:
         state = self.state
         drawn = self._draw()
-        sheets = sheets_of_sample(drawn, self._cell_size)
+        plan = plan_of_sample(drawn, self._cell_size)
         # `plan_choice` knew nothing of codings, which may add features.
         widest, has_cells = max(base.n_features for base in self.bases), self._has_cells
-        parts = expected_parts(len(state.sample.X), self._cell_size, has_cells=has_cells)
-        check_race(parts, widest, state.sizes, state.resources)
+        splits = expected_splits(len(state.sample.X), self._cell_size, has_cells=has_cells)
+        check_race(splits, widest, state.sizes, state.resources)
         job = SampleJob(state.root.where(), self._aim, token_of(drawn, self.bases))
         write_rows(job, self.sample, drawn, self.bases)
         with self._timed(job, RACE_STEPS):
             steps = Steps(job, state.client, job.token)
-            left = race(steps, candidates, sheets, self._grid)
+            left = race(steps, candidates, plan, self._grid)
             # Of few distinct rows regions hold no others, and may hold out all of them or none.
-            is_all = self.is_whole or (sheets.leave_out and self.has_all)
+            is_all = self.is_whole or (plan.leave_out and self.has_all)
             if is_all or self.scaling.by_chance:
-                return decide(steps, left, sheets, self._grid, learns=self.learns)
+                return decide(steps, left, plan, self._grid, learns=self.learns)
         return self._decide_densely(uncoded_if_near(left))
 
     def _draw(self) -> SampledRows:
@@ -330,7 +328,7 @@ class _Search:
         return self.is_whole and not self.scaling.by_chance
 
     @cached_property
-    def _plain(self) -> Base:
+    def _plain(self) -> BaseCoding:
         """The rows divided by their spread, whichever codings are candidates."""
         return find_bases(self.state.sample.X, ("none",), 0)[0]
 
@@ -340,11 +338,11 @@ class _Search:
         widest = max(b.n_features for b in self.bases)
         job = plan_regions(state, self._plain.scale, widest).gathered_in(base.scale, base.name)
         collect_regions(state, job)
-        sheets = sheets_of_regions(job, min(TRIAL_ROWS, self._cell_size), self._cell_size)
+        plan = plan_of_regions(job, min(TRIAL_ROWS, self._cell_size), self._cell_size)
         with self._timed(job, REGION_STEPS):
             steps = Steps(job, state.client)
             kernels = self._kernels
-            return decide(steps, left, sheets, self._grid, learns=self.learns, kernels=kernels)
+            return decide(steps, left, plan, self._grid, learns=self.learns, kernels=kernels)
 
     @contextmanager
     def _timed(self, job: Job, n_steps: int) -> Iterator[None]:

@@ -104,7 +104,6 @@ class TrialGrid:
         return 1 if self.are_gammas else 2
 
     def place(self, trial: Trial) -> tuple[int, int]:
-        """Return the place of a trial on the grid: the indices of its width and its ridge."""
         return self.widths.index(trial.width), self.ridges.index(trial.ridge)
 
     def nearest(self, trial: Trial) -> Trial:
@@ -155,7 +154,7 @@ def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: 
 def check_race(
     parts: Sequence[tuple[int, int]], n_features: int, sizes: TaskSizes, resources: Resources
 ) -> None:
-    """Raise MemoryPlanError if the last sheet of a search would not fit in the memory of a task."""
+    """Raise MemoryPlanError if the last splits would not fit in the memory of a task."""
     n_rows = sum(m + q for m, q in parts)
     check_usable(
         f"Comparing candidates on {n_rows} rows x {n_features} features",

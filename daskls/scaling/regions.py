@@ -39,11 +39,11 @@ from daskls.run.blocks import block_start, map_rows
 from daskls.run.contract import FitState
 from daskls.run.reserve import Reserve
 from daskls.run.scan import take_kept
-from daskls.scaling.cells import SheetRows, TrialRows
+from daskls.scaling.cells import CodedRows, TrialRows
 from daskls.scaling.grid import region_rows
 from daskls.seeds import HELD_ROWS, REGION_CELLS, REGIONS
-from daskls.solvers.squares.aims import TargetCoding, aim_of
 from daskls.solvers.squares.system import evenly
+from daskls.solvers.squares.target_coding import TargetCoding, coding_of
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.caches import SizedCache, on_drop
 from daskls.store.layout import check_fit
@@ -126,7 +126,7 @@ class RegionJob:
 
 
 @dataclass(frozen=True, eq=False)
-class RegionRows(SheetRows):
+class RegionRows(CodedRows):
     """The rows of one region, by increasing global number; folds are below `HELD_SHARE`."""
 
     fold: Int64
@@ -150,7 +150,7 @@ def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> Re
     with one_blas_thread():
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))
     leaves = _drawn_leaves(route_rows(tree, sample), n_rows / n_sampled, state.seed)
-    aim = aim_of(state.scan.target, state.request.spec)
+    aim = coding_of(state.scan.target, state.request.spec)
     place = state.root.where(), state.fingerprint
     run_rows = rows_in_run(n_rows)
     return RegionJob(
@@ -182,7 +182,7 @@ def collect_regions(state: FitState, job: RegionJob) -> None:
     store, scan = open_store(job.root), state.scan
     if all(store.exists(_region_key(job, region)) for region in range(job.n_regions)):
         return
-    starts = scan.first_kept.tolist()
+    starts = scan.block_offsets.tolist()
     keys = [_block_key(job, a, b - a) for a, b in pairwise(starts)]
     if not all(store.exists(key) for key in keys):
         _collect(state, job)
@@ -206,7 +206,7 @@ def _collect(state: FitState, job: RegionJob) -> None:
             job=job,
             target=state.scan.target,
             class_weight=state.class_weight,
-            first_kept=state.scan.first_kept,
+            block_offsets=state.scan.block_offsets,
             reserve=state.reserve,
             gaps=rows.filling,
         )
@@ -220,14 +220,14 @@ def collect_block(
     job: RegionJob,
     target: Target,
     class_weight: Float64,
-    first_kept: Int64,
+    block_offsets: Int64,
     reserve: Reserve | None = None,
     gaps: Gaps | None = None,
     block_info: Any = None,
 ) -> None:
     block, _ = block_start(block_info)
-    start = int(first_kept[block])
-    key = _block_key(job, start, int(first_kept[block + 1]) - start)
+    start = int(block_offsets[block])
+    key = _block_key(job, start, int(block_offsets[block + 1]) - start)
     if open_store(job.root).exists(key):
         return
     X, targets, row_weights = take_kept(X, y, weights, target)
@@ -323,7 +323,7 @@ def _read_columns(root: str, key: str) -> dict[str, AnyArray]:
 
 
 @dataclass(frozen=True)
-class RegionPart:
+class RegionSplit:
     """Cells of one region: those of all that is held out, or drawn ones, of rows left out."""
 
     region: int
@@ -332,25 +332,25 @@ class RegionPart:
     draw: int = 0
 
 
-def draw_parts(job: RegionJob, n_cells: int, cell_rows: int, draw: int) -> tuple[RegionPart, ...]:
-    """Return parts that draw equally many cells of each region, one more of some regions."""
+def draw_splits(job: RegionJob, n_cells: int, cell_rows: int, draw: int) -> tuple[RegionSplit, ...]:
+    """Return splits that draw equally many cells of each region, one more of some regions."""
     order = REGION_CELLS.generator(job.seed, region=0, draw=draw).permutation(job.n_regions)
     counts = np.bincount(np.arange(n_cells) % job.n_regions, minlength=job.n_regions)
     return tuple(
-        RegionPart(int(region), cell_rows, int(n), draw)
+        RegionSplit(int(region), cell_rows, int(n), draw)
         for region, n in zip(order, counts, strict=True)
         if n
     )
 
 
-def cells_of(part: RegionPart, factors: Float64, job: RegionJob) -> Iterator[TrialRows]:
+def cells_of(split: RegionSplit, factors: Float64, job: RegionJob) -> Iterator[TrialRows]:
     """Yield cells of what is not held out, cut in a scale, with the rows that each predicts."""
-    rows = read_region(part.region, job)
+    rows = read_region(split.region, job)
     training, held = rows.take(np.flatnonzero(~rows.held)), rows.take(np.flatnonzero(rows.held))
     if not len(training.X):
         return
-    tree, cells = cut_rows(in_scale(training, factors), part.cell_rows)
-    if part.n_drawn is None:
+    tree, cells = cut_rows(in_scale(training, factors), split.cell_rows)
+    if split.n_drawn is None:
         of_row = route_rows(tree, in_scale(held, factors))
         for number, cell in enumerate(cells):
             test = np.flatnonzero(of_row == number)
@@ -358,16 +358,16 @@ def cells_of(part: RegionPart, factors: Float64, job: RegionJob) -> Iterator[Tri
                 yield TrialRows(_joined(training.take(cell), held.take(test)), len(cell), test)
         return
     cells = [cell for cell in cells if len(cell) >= LEAST_ROWS]
-    rng = REGION_CELLS.generator(job.seed, region=part.region + 1, draw=part.draw)
-    for i in rng.permutation(len(cells))[: part.n_drawn].tolist():
+    rng = REGION_CELLS.generator(job.seed, region=split.region + 1, draw=split.draw)
+    for i in rng.permutation(len(cells))[: split.n_drawn].tolist():
         # The last rows are random ones.
         cell = rng.permutation(cells[i])
         yield TrialRows(training.take(cell), len(cell), np.arange(int(LEFT_OUT_SHARE * len(cell))))
 
 
-def _joined(first: SheetRows, last: SheetRows) -> SheetRows:
-    names = [f.name for f in fields(SheetRows)]
-    return SheetRows(*(np.concatenate([getattr(first, n), getattr(last, n)]) for n in names))
+def _joined(first: CodedRows, last: CodedRows) -> CodedRows:
+    names = [f.name for f in fields(CodedRows)]
+    return CodedRows(*(np.concatenate([getattr(first, n), getattr(last, n)]) for n in names))
 
 
 def cut_rows(Z: Float32, cell_size: int) -> tuple[Tree, list[Int64]]:
@@ -379,7 +379,7 @@ def cut_rows(Z: Float32, cell_size: int) -> tuple[Tree, list[Int64]]:
     return tree, np.split(order, ends[:-1])
 
 
-def in_scale(rows: SheetRows, factors: Float64) -> Float32:
+def in_scale(rows: CodedRows, factors: Float64) -> Float32:
     Z: Float32 = rows.X * factors.astype(np.float32)
     return Z
 

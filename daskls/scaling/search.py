@@ -22,7 +22,7 @@ from daskls.scaling.candidates import (
     without_weak,
 )
 from daskls.scaling.grid import RIDGES, Steps, TrialGrid
-from daskls.scaling.sheets import Sheets
+from daskls.scaling.splits import SearchPlan
 
 # Most candidates left after each rung, and the standard errors of a paired difference beyond which
 # one is dropped. Few rows judge poorly, and learning curves cross: the first rungs keep more, and
@@ -67,14 +67,14 @@ class Decision:
 
 
 def race(
-    steps: Steps, candidates: Sequence[Candidate], sheets: Sheets, grid: TrialGrid
+    steps: Steps, candidates: Sequence[Candidate], plan: SearchPlan, grid: TrialGrid
 ) -> list[Candidate]:
     """Return the candidates that are left after all rungs, the best first."""
     left, everyone = list(candidates), list[Candidate]()
-    for number, rung in enumerate(sheets.rungs):
+    for number, rung in enumerate(plan.rungs):
         seen = best_first(evaluate(steps, left, rung, grid))
         left, everyone = _survivors(seen, number), everyone or seen
-        if not sheets.leave_out:
+        if not plan.leave_out:
             left += _near_of_other_kernels(seen, left)
         if left[0].errors.is_negligible(steps.job.aim):
             # Chance ranks scales where no error is left, and usual ridges cost less.
@@ -86,13 +86,13 @@ def race(
                 replace(c, trial=grid.of_kernel(c.trial.kernel).with_usual_ridge(c.trial))
                 for c in best_first([*(c for c in finalists if c in seen), *again])
             ]
-    return _with_narrow(steps, left, sheets, grid) if sheets.rungs else left
+    return _with_narrow(steps, left, plan, grid) if plan.rungs else left
 
 
 def decide(
     steps: Steps,
     left: Sequence[Candidate],
-    sheets: Sheets,
+    plan: SearchPlan,
     grid: TrialGrid,
     *,
     learns: bool,
@@ -101,31 +101,31 @@ def decide(
     """Compare what a race left, and a learned scale, on rows that none of them has seen."""
     aim = steps.job.aim
     learns = learns and not left[0].errors.is_negligible(aim)
-    if sheets.leave_out:
-        return _leave_out(steps, left, sheets, grid, learns=learns)
-    if sheets.tuning is not None and (learns or len(left) > 1):
-        tuned = best_first(evaluate(steps, left, sheets.tuning, grid))
+    if plan.leave_out:
+        return _leave_out(steps, left, plan, grid, learns=learns)
+    if plan.tuning is not None and (learns or len(left) > 1):
+        tuned = best_first(evaluate(steps, left, plan.tuning, grid))
         # Cells without errors, as those of one class alone, would take any width and scale.
         left = left if tuned[0].errors.is_negligible(aim) else tuned
     compared = list(left[:N_PLAIN])
     if learns:
-        compared += _learned(steps, left, sheets, grid, kernels)
-    seen = best_first(evaluate(steps, compared, sheets.deciding, grid))
+        compared += _learned(steps, left, plan, grid, kernels)
+    seen = best_first(evaluate(steps, compared, plan.deciding, grid))
     best = _unlearned_unless_clear(steps, seen)
-    best = _without_weak_features(steps, best, sheets, grid)
-    (final,) = evaluate(steps, [best], sheets.final, grid)
+    best = _without_weak_features(steps, best, plan, grid)
+    (final,) = evaluate(steps, [best], plan.final, grid)
     taken = replace(best, trial=final.trial, n_trials=final.n_trials)
     every = _best_by([taken, *seen], lambda c: c.model)
     return Decision(taken, tuple(best_first(every)))
 
 
 def _leave_out(
-    steps: Steps, left: Sequence[Candidate], sheets: Sheets, grid: TrialGrid, *, learns: bool
+    steps: Steps, left: Sequence[Candidate], plan: SearchPlan, grid: TrialGrid, *, learns: bool
 ) -> Decision:
-    finalists = left[:N_PLAIN] if sheets.rungs else left
-    seen = best_first(evaluate(steps, finalists, sheets.final, grid))
+    finalists = left[:N_PLAIN] if plan.rungs else left
+    seen = best_first(evaluate(steps, finalists, plan.final, grid))
     if learns:
-        crossed = cross_evaluate(steps, seen[0], sheets, grid)
+        crossed = cross_evaluate(steps, seen[0], plan, grid)
         if crossed.errors.passes(seen[0].errors, LEFT_OUT_Z):
             seen = [crossed, *seen]
     return Decision(seen[0], tuple(seen))
@@ -146,7 +146,7 @@ def uncoded_if_near(left: Sequence[Candidate]) -> list[Candidate]:
 def _learned(
     steps: Steps,
     left: Sequence[Candidate],
-    sheets: Sheets,
+    plan: SearchPlan,
     grid: TrialGrid,
     kernels: Sequence[str],
 ) -> list[Candidate]:
@@ -155,17 +155,17 @@ def _learned(
     Dense rows learn it with the first of `kernels`, and try it with all: on 464,000 rows of
     Covertype the scale of the Laplacian leaves 2.6 % of errors, that of the Gaussian kernel 2.3 %.
     """
-    if sheets.tuning is None or not sheets.is_dense:
-        learned = learn(steps, left[0], sheets.learning, grid)
+    if plan.tuning is None or not plan.is_dense:
+        learned = learn(steps, left[0], plan.learning, grid)
         return _best_by([learned, *(replace(learned, trial=o.trial) for o in left)], _kernel_of)
     starts = [replace(left[0], trial=grid.of_kernel(kernel).start(kernel)) for kernel in kernels]
     every = {c.trial.kernel: c for c in _best_by([*left, *starts], _kernel_of)}
     teacher = every[kernels[0]] if kernels else left[0]
     if teacher not in left:
-        (teacher,) = evaluate(steps, [teacher], sheets.tuning, grid)
-    learned = learn(steps, teacher, sheets.learning, grid)
+        (teacher,) = evaluate(steps, [teacher], plan.tuning, grid)
+    learned = learn(steps, teacher, plan.learning, grid)
     candidates = [learned, *(replace(learned, trial=c.trial) for c in every.values())]
-    return evaluate(steps, _best_by(candidates, _kernel_of), sheets.tuning, grid)
+    return evaluate(steps, _best_by(candidates, _kernel_of), plan.tuning, grid)
 
 
 def _unlearned_unless_clear(steps: Steps, seen: Sequence[Candidate]) -> Candidate:
@@ -178,50 +178,50 @@ def _unlearned_unless_clear(steps: Steps, seen: Sequence[Candidate]) -> Candidat
 
 
 def _without_weak_features(
-    steps: Steps, candidate: Candidate, sheets: Sheets, grid: TrialGrid
+    steps: Steps, candidate: Candidate, plan: SearchPlan, grid: TrialGrid
 ) -> Candidate:
     """Return a candidate without its weakest features, if these are not needed."""
     if candidate.name != LEARNED or candidate.errors.is_negligible(steps.job.aim):
         return candidate
 
     def is_good(new: Candidate) -> bool:
-        if not sheets.is_dense:
+        if not plan.is_dense:
             return new.errors.passes(candidate.errors, FEWER_Z)
         is_near = new.squared_error <= AS_GOOD * candidate.squared_error
         return is_near and new.errors.error <= AS_FEW_WRONG * candidate.errors.error
 
     fewer = [replace(candidate, factors=factors) for factors in without_weak(candidate.factors)]
-    seen = evaluate(steps, fewer, sheets.deciding, grid)
-    good = [new for new in (seen if sheets.is_dense else best_first(seen)) if is_good(new)]
+    seen = evaluate(steps, fewer, plan.deciding, grid)
+    good = [new for new in (seen if plan.is_dense else best_first(seen)) if is_good(new)]
     return good[0] if good else candidate
 
 
 def _with_narrow(
-    steps: Steps, left: list[Candidate], sheets: Sheets, grid: TrialGrid
+    steps: Steps, left: list[Candidate], plan: SearchPlan, grid: TrialGrid
 ) -> list[Candidate]:
     """Return candidates of a narrow width first, where all others learn nothing beside them."""
     best = [c for c in _best_by(left, _kernel_of) if find_kernel(c.trial.kernel).has_width]
-    if not (best and grid.is_open) or grid.are_gammas or sheets.thick is None:
+    if not (best and grid.is_open) or grid.are_gammas or plan.thick is None:
         return left
     if left[0].errors.z_over_mean > DROPPED_Z[-1]:
         return left
     ridge = grid.ridges[RIDGES.index(NARROW_RIDGE)]
     narrow = [replace(best[0].trial, width=w, ridge=ridge) for w in grid.widths[::NARROW_STEP]]
     tried = [best[0], *(replace(best[0], trial=trial) for trial in narrow)]
-    first, *seen = evaluate(steps, tried, sheets.thick.once, grid)
+    first, *seen = evaluate(steps, tried, plan.thick.once, grid)
     chosen = best_first(seen)[0]
     if not chosen.errors.passes(first.errors, DROPPED_Z[-1]):
         return left
     # Steps double or halve, so that the widths between are reached from one of them.
     between = grid.widths[grid.widths.index(chosen.trial.width) + 1]
     both = [chosen, replace(chosen, trial=replace(chosen.trial, width=between))]
-    chosen = best_first(evaluate(steps, both, sheets.thick, grid))[0]
+    chosen = best_first(evaluate(steps, both, plan.thick, grid))[0]
     trials = [replace(chosen.trial, kernel=c.trial.kernel) for c in best[1:]]
     least = [max(t.ridge, grid.of_kernel(t.kernel).ridges[0]) for t in trials]
     trials = [replace(t, ridge=ridge) for t, ridge in zip(trials, least, strict=True)]
     others = [replace(c, trial=t) for c, t in zip(best[1:], trials, strict=True)]
     # On the same rows, as errors are paired.
-    return [chosen, *evaluate(steps, others, sheets.thick.once, grid)]
+    return [chosen, *evaluate(steps, others, plan.thick.once, grid)]
 
 
 def _survivors(seen: Sequence[Candidate], rung: int) -> list[Candidate]:

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from daskls.kernels.answers import vote_scores
+from daskls.kernels.decisions import vote_scores
 from daskls.kernels.frame import decide_pairs
 from daskls.records import Float64, Floats, LocalModel, Mask, Reals
 
@@ -43,7 +43,6 @@ def sigmoid(values: Floats, a: float, b: float) -> Float64:
 
 
 def _loss(values: Floats, targets: Float64, weights: Float64, a: float, b: float) -> float:
-    """Return the weighted negative log-likelihood of a sigmoid."""
     z = a * values + b
     # log(1 + exp(z)) is at most |z| + log 2: no overflow.
     return float((weights * (targets * z + np.logaddexp(0.0, -z))).sum())

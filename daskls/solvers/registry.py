@@ -161,8 +161,8 @@ def find_neighborhood_solver(spec: "SolverSpec") -> "NeighborhoodSolver":
     if not place:
         names = [name for name in losses_of(spec.target) if LOSSES[spec.target, name].neighborhoods]
         raise ParameterError(
-            f"loss={spec.loss!r} for {spec.target} trains cells, not neighborhoods; those are "
-            f"trained by {', '.join(map(repr, names))}. Give one of these."
+            f"loss={spec.loss!r} for {spec.target} cannot train neighborhoods. Give one of "
+            f"{', '.join(map(repr, names))}."
         )
     solver: NeighborhoodSolver = _load(place)
     return solver

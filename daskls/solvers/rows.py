@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from daskls.kernels.answers import pairs_of
+from daskls.kernels.decisions import pairs_of
 from daskls.kernels.frame import frame_rows
 from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.kernel import find_kernel
@@ -55,12 +55,12 @@ class CellData:
 
 
 @dataclass
-class Counts:
+class SolverCounts:
     n_steps: int = 0
     n_trained: int = 0
     n_at_limit: int = 0
 
-    def add(self, other: "Counts") -> None:
+    def add(self, other: "SolverCounts") -> None:
         self.n_steps += other.n_steps
         self.n_trained += other.n_trained
         self.n_at_limit += other.n_at_limit
@@ -79,7 +79,7 @@ class Choice:
     error: float
     coef: Float32
     intercepts: Float64
-    counts: Counts
+    counts: SolverCounts
     edge: str = ""
     n_tried: int = 0
     errors: Float32 | None = None

@@ -31,7 +31,7 @@ LOOSE = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class CVResult:
     """A candidate that has run on all folds, by its indices in the grid.
 
     `wrong` (m,) is a row's weight where it is decided wrongly held out, else 0.
@@ -64,7 +64,7 @@ class GridSearch:
         )
         self.pairs = ClassPairs.of(cell, spec.cv)
         self.width = pair_solver(self.pairs, spec, self.folds)
-        self.best: Trained | None = None
+        self.best: CVResult | None = None
         self.seeds = WarmStart(np.zeros((len(self.folds), len(self.pairs.rows)), np.float32), 0.0)
         self.tried: set[tuple[int, int]] = set()
         self.errors: dict[tuple[int, int], float] = {}
@@ -75,19 +75,19 @@ class GridSearch:
     def held_out_weight(self) -> float:
         return total(self.weights[self.fold_ptr[0] : self.fold_ptr[-1]])
 
-    def run(self) -> Trained:
+    def run(self) -> CVResult:
         return self._run_full() if self.spec.search == "full" else self._run_refined()
 
     def choose(self, *, finish: bool) -> Choice:
         """Search, and average the chosen fold models; ``finish`` trains them to the plain gap."""
         return self._choice(self.run(), finish=finish)
 
-    def _run_full(self) -> Trained:
+    def _run_full(self) -> CVResult:
         for g in range(len(self.grid.gammas)):
             self.visit(g, list(range(len(self.grid.costs))), prune=False)
         return self._best_trained()
 
-    def _run_refined(self) -> Trained:
+    def _run_refined(self) -> CVResult:
         """Search from coarse to fine; a grid of short axes is tried whole."""
         shape = len(self.grid.gammas), len(self.grid.costs)
         gammas, costs = coarse_points(shape)
@@ -104,7 +104,7 @@ class GridSearch:
             self.visit(g, near_costs)
         return self._best_trained()
 
-    def _best_trained(self) -> Trained:
+    def _best_trained(self) -> CVResult:
         if self.best is None:
             raise AssertionError("the best of a search is never beaten")
         return self.best
@@ -134,7 +134,7 @@ class GridSearch:
             if prune:
                 alive = self._unbeaten(alive, wrong, int(held_out.stop))
         for i in alive:
-            self._offer(Trained(self.criterion.error(wrong[i]), g, i, wrong[i], lines[i]))
+            self._offer(CVResult(self.criterion.error(wrong[i]), g, i, wrong[i], lines[i]))
 
     def lines(self, g: int) -> Iterator[tuple[int, PathSolutions]]:
         self.width.move(self.grid.gammas[g], self.seeds)
@@ -155,14 +155,14 @@ class GridSearch:
         least = losses(best, best)
         return [i for i in alive if not is_beaten(losses(so_far[i], best), least)]
 
-    def _offer(self, trained: Trained) -> None:
+    def _offer(self, trained: CVResult) -> None:
         self.errors[trained.gamma, trained.cost] = trained.error
         if self.best is None or trained.rank < self.best.rank:
             self.best = trained
             betas = np.concatenate([line.betas for line in trained.lines])
             self.seeds = WarmStart(betas, self.grid.costs[trained.cost])
 
-    def _choice(self, best: Trained, *, finish: bool) -> Choice:
+    def _choice(self, best: CVResult, *, finish: bool) -> Choice:
         kernel = kernel_of(self.spec, self.grid.gammas[best.gamma])
         betas = np.concatenate([line.betas for line in best.lines])
         offsets = np.concatenate([line.offsets for line in best.lines]).astype(np.float64)
@@ -189,7 +189,7 @@ class GridSearch:
             errors[point] = error / self.criterion.unit
         return errors
 
-    def _finish(self, best: Trained, betas: Float32, offsets: Float64) -> None:
+    def _finish(self, best: CVResult, betas: Float32, offsets: Float64) -> None:
         gamma = self.grid.gammas[best.gamma]
         kernel, cost = kernel_of(self.spec, gamma), self.grid.costs[best.cost]
         self.width.move(gamma, self.seeds)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.kernels.answers import write_winners
+from daskls.kernels.decisions import write_winners
 from daskls.kernels.exponential import multiply_rows
 from daskls.kernels.kernel import find_kernel
 from daskls.records import F4, Float32, Float64, Floats, Int64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
-from daskls.solvers.rows import CellData, Counts, kernel_of
+from daskls.solvers.rows import CellData, SolverCounts, kernel_of
 
 # The most values of the gathered matrices of pairs, in units of the cell's own matrix, unless a
 # single one holds more. All pairs of classes of equal size need two together.
@@ -140,7 +140,7 @@ class PairSolver(ABC):
 
     def __init__(self, pairs: ClassPairs, spec: SolverSpec, folds: list[int]) -> None:
         self.pairs, self.spec, self.folds = pairs, spec, folds
-        self.counts = Counts()
+        self.counts = SolverCounts()
         self.K = np.empty_like(pairs.cell.base)
 
     @classmethod

@@ -209,5 +209,5 @@ def as_numbers(
         row, held = 0, str(values.type)
     raise DataError(
         f"Column {name!r} holds {held} in row {first_row + row} (the first is 0), where the "
-        f"training table has {trained}. Write it as there, or remove the row."
+        f"training table has {trained}. Write it in the same way, or remove the row."
     )

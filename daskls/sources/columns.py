@@ -32,7 +32,7 @@ from daskls.sources.base import (
 )
 from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates
 from daskls.sources.encoding import FLAGS, ColumnEncoding
-from daskls.sources.signs import COMMA, UNCLEAR, SignScan, has_commas, without_blanks
+from daskls.sources.signs import COMMA, UNCLEAR, NumberFormatScan, has_commas, without_blanks
 from daskls.sources.statistics import NO_WORD, Statistics, TargetSums
 
 MAX_CATEGORIES = 64
@@ -52,7 +52,7 @@ class ColumnScan:
         self.are_numbers = True
         # The ways, by points and by commas, in which all text so far is numbers.
         self.readings = [
-            SignScan(mark, MedianSample() if with_median else None) for mark in UNCLEAR
+            NumberFormatScan(mark, MedianSample() if with_median else None) for mark in UNCLEAR
         ]
         self.with_median = with_median
         self.has_blank = False
@@ -84,7 +84,7 @@ class ColumnScan:
         return self.reading is not None and not (is_empty_bool or self.is_category)
 
     @property
-    def reading(self) -> SignScan | None:
+    def reading(self) -> NumberFormatScan | None:
         """How all are numbers for certain; bare text in a frame would be, were none blank."""
         for scan in self.readings:
             if self.are_numbers or scan.sign is not None or (scan.are_bare and self.has_blank):

@@ -164,7 +164,6 @@ def first_other(values: Any, spelling: str) -> int:
 
 
 def not_a_date(name: str, values: Any, first_row: int, spelling: str) -> DataError:
-    """Return the error for values that are not all dates."""
     row = first_other(values, spelling)
     return DataError(
         f"Column {name!r} holds {values[row].as_py()!r} in row {first_row + row} (the first is 0), "

@@ -133,17 +133,17 @@ class UnseenCounts:
         if self.gaps:
             counts = listed([f"{n:,} in {name!r}" for name, n in self.gaps.items()])
             warn_user(
-                f"Missing values where training rows had none: {counts}. They count as the median "
-                "of the training rows; of categories all columns are 0, and of true or false the "
-                "one; of statistics the mean is that of all rows.",
+                f"Missing values where training rows had none: {counts}. Numbers count as the "
+                "median of the training rows, categories and booleans as 0 in all their "
+                "columns, statistics as the mean of all rows.",
                 UserWarning,
             )
         if self.unknown:
             names = [f"{n:,} in {name!r} ({self.first[name]})" for name, n in self.unknown.items()]
             warn_user(
-                f"Values that no training row had: {listed(names)}. They count as no "
-                "category; in columns of statistics, as the average row. fit(..., "
-                'unknown="error"), or --unknown error, refuses them.',
+                f"Values that no training row had: {listed(names)}. They count as no category; "
+                "in columns of statistics, as the average row. To refuse them, pass "
+                'unknown="error" to fit, or --unknown error.',
                 UserWarning,
             )
 
@@ -239,7 +239,10 @@ class TableEncoding:
     ) -> None:
         why = refused_type(values.type)
         if why is not None:
-            raise DataError(f"Column {column.name!r} holds {why}, from row {first_row} on.")
+            raise DataError(
+                f"Column {column.name!r} holds {why}, from row {first_row} on. Write it as in the "
+                "training table."
+            )
         if column.kind == "number":
             bare, trained = values, "numbers"
             if column.sign is not None:

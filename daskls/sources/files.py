@@ -269,7 +269,10 @@ def open_svmlight(path: Path, options: ReadOptions) -> Iterator[Features]:
             scan.add_text(row.label, f"{path}, line {line}")
     n_features = largest if options.n_features is None else options.n_features
     if n_features < largest:
-        raise ParameterError(f"n_features is {n_features}, but {path} has index {largest}.")
+        raise ParameterError(
+            f"n_features is {n_features}, but {path} has index {largest}. Raise n_features, or "
+            "leave it out."
+        )
     dtype = np.dtype(np.float32) if options.dtype is None else options.dtype
 
     def blocks() -> Iterator[Block]:

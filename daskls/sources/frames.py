@@ -180,16 +180,16 @@ def pair_rows(box: AnyArray, boxes: list[AnyArray], start: int, length: int, nam
     begin = f"from index {rows.index[0]} on" if len(rows) else "without rows"
     if not len(rows) == len(labels) == length:
         raise DataError(
-            f"A partition of X, {begin}, has {len(rows)} rows, and y {len(labels)} labels at its "
-            f"place, where {length} were at the first reading. {ONE_FRAME}"
+            f"A partition of X, {begin}, has {len(rows)} rows, and its partition of y "
+            f"{len(labels)} labels; both had {length} at the first reading. {ONE_FRAME}"
         )
     index, other = rows.index, labels.index
     # Parts of partitions may have the same numbers by chance, where each partition counts its own.
     is_whole = len(all_labels) == length and index.is_unique and not index.equals(other)
     if is_whole and not len(index.symmetric_difference(other, False)):
         raise DataError(
-            f"A partition of X, {begin}, and y at its place have one index in two orders, so that "
-            f"rows would get labels of others. {ONE_FRAME}"
+            f"A partition of X, {begin}, and its partition of y have the same index in "
+            f"different orders, so that rows would get the labels of other rows. {ONE_FRAME}"
         )
     return rows.assign(**{name: labels.set_axis(index)})
 

@@ -175,9 +175,9 @@ def _is_header(first: list[str], numbered: list[str], known: TableHints, path: P
     if known.columns and not known.has_header:
         if first in (numbered, ["", *numbered[:-1]]):
             raise DataError(
-                f"The first line of {path} is {listed(first)}: the numbers of its columns, or a "
-                "row? The training table had no line of names. Remove that line if it is one; "
-                "where it is a row, put another row first."
+                f"The first line of {path} is {listed(first)}, which may be the numbers of its "
+                "columns or a row; the training table had no line of names. Remove the line if "
+                "it numbers the columns; if it is a row, put another row first."
             )
         return False
     if known.columns and known.are_in(first):

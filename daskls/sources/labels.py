@@ -79,7 +79,6 @@ def check_no_feature(label: str, features: list[str]) -> None:
 def add_labels(
     scan: LabelScan | NumberScan, batch: Any, source: TableSource, types: PartTypes, row: int
 ) -> None:
-    """Add the labels or numbers of a batch to a scan, of one type in all batches."""
     name = types.name
     values = column_of(batch, name)
     if not len(values):

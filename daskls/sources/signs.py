@@ -102,7 +102,7 @@ def _parts_of(text: Any) -> tuple[Any, Any, Any]:
 
 
 @dataclass
-class SignScan:
+class NumberFormatScan:
     """Signs and separators in the text of a column, read with one mark, and its numbers."""
 
     mark: str
@@ -186,7 +186,6 @@ def measured(texts: Sequence[str]) -> str | None:
 
 
 def has_commas(text: Any) -> bool:
-    """Whether all text has a comma."""
     compute = compute_module()
     return bool(compute.all(compute.match_substring(as_text(text), ",")).as_py())
 
@@ -221,9 +220,9 @@ def with_numbers(
     return replace(source, batches=batches)
 
 
-def _scans_of(source: TableSource, names: list[str]) -> dict[str, list[SignScan]]:
+def _scans_of(source: TableSource, names: list[str]) -> dict[str, list[NumberFormatScan]]:
     """Return the ways in which the text of columns is numbers."""
-    scans = {name: [SignScan(mark) for mark in UNCLEAR] for name in names}
+    scans = {name: [NumberFormatScan(mark) for mark in UNCLEAR] for name in names}
     none = np.empty(0, np.uint64)
     for batch in source.batches(names):
         for name, ways in scans.items():
@@ -236,13 +235,13 @@ def _scans_of(source: TableSource, names: list[str]) -> dict[str, list[SignScan]
     return scans
 
 
-def _signs_of(scans: dict[str, list[SignScan]]) -> dict[str, str]:
+def _signs_of(scans: dict[str, list[NumberFormatScan]]) -> dict[str, str]:
     """Return the signs of columns whose text is numbers for certain, but for plain ones."""
     certain = {name: [s.sign for s in ways if s.sign is not None] for name, ways in scans.items()}
     return {name: signs[0] for name, signs in certain.items() if signs}
 
 
-def _check_clear(source: TableSource, scans: dict[str, list[SignScan]]) -> None:
+def _check_clear(source: TableSource, scans: dict[str, list[NumberFormatScan]]) -> None:
     """Refuse columns of 1.234 alone beside decimal commas, where points may part thousands."""
     unclear = [n for n, ways in scans.items() if ways and ways[0].are_bare and ways[-1].is_unclear]
     others = [name for name in source.names if name not in scans]

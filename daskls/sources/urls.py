@@ -18,7 +18,7 @@ from fsspec.core import url_to_fs
 from daskls.errors import DataError
 from daskls.store.bucket import split_url
 from daskls.store.errors import READ_AGAIN, disk_errors
-from daskls.store.objects import Objects, TemporaryFolder, is_bucket, open_store
+from daskls.store.objects import BaseStore, TemporaryFolder, is_bucket, open_store
 
 COPIED_NBYTES = 32 << 20
 # Copies, for as long as they are in use.
@@ -53,7 +53,7 @@ def copied(url: str, is_table: Callable[[str], bool]) -> tuple[TemporaryFolder, 
     return folder, os.path.join(folder.where, path)
 
 
-def _sizes_at(store: Objects, path: str) -> dict[str, int]:
+def _sizes_at(store: BaseStore, path: str) -> dict[str, int]:
     """Return the sizes of the objects at a path or a pattern, and below what it matches."""
     parts = path.split("/")
     fixed = "/".join(takewhile(lambda part: not glob.has_magic(part), parts))
@@ -67,7 +67,7 @@ def _sizes_at(store: Objects, path: str) -> dict[str, int]:
     }
 
 
-def _copy_object(store: Objects, key: str, nbytes: int, to: Path) -> None:
+def _copy_object(store: BaseStore, key: str, nbytes: int, to: Path) -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     with to.open("wb") as file:
         for start in range(0, nbytes, COPIED_NBYTES):

@@ -34,7 +34,7 @@ from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, find_array
 from daskls.store.dataset import Dataset, DatasetWriter
 from daskls.store.errors import disk_errors, exists_already
 from daskls.store.folder import link_once
-from daskls.store.objects import Objects, open_store
+from daskls.store.objects import BaseStore, open_store
 
 # The data set of the weights of rows, beside that of the rows.
 WEIGHTS = "weights"
@@ -207,7 +207,7 @@ def write_features(
     return writer.close()
 
 
-def _check_room(features: Features, dtype: np.dtype[Any], folder: Objects) -> None:
+def _check_room(features: Features, dtype: np.dtype[Any], folder: BaseStore) -> None:
     """Refuse what the disk has no room for; sparse rows become many times larger when dense."""
     n_rows = features.n_rows or 0
     needed = n_rows * features.n_features * dtype.itemsize

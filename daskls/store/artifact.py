@@ -23,7 +23,7 @@ from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
 from daskls.records import AnyArray, Bytes, Floats
 from daskls.store.errors import BAD_CHECKSUM, damaged, malformed_is_damage
-from daskls.store.objects import Location, Objects, open_store
+from daskls.store.objects import BaseStore, Location, open_store
 
 # Few enough that a leaf's rows in one block of the exchange, some 70 KB, are read with little else.
 SUMMED_NBYTES = 32 << 10
@@ -49,7 +49,7 @@ Shapes = Mapping[str, tuple[Any, tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
-class Spec:
+class ArraySpec:
     """An array's dtype, its shape, and its first byte behind the header."""
 
     dtype: np.dtype[Any]
@@ -125,7 +125,7 @@ def write_artifact(
 ) -> bool:
     """Write an artifact; False if there is one, which stays unless it is to be replaced.
 
-    ``lasting`` is as for `Objects.put`.
+    ``lasting`` is as for `BaseStore.put`.
     """
     # The widest values first, so that all are aligned.
     flat = sorted(arrays.items(), key=lambda item: -_width(item[1].dtype))
@@ -203,10 +203,10 @@ def _seal_text(seal: str) -> bytes:
 class Artifact:
     """An opened artifact: its header is checked, its arrays are read on demand."""
 
-    store: Objects
+    store: BaseStore
     key: str
     attrs: dict[str, Any]
-    _specs: dict[str, Spec]
+    _specs: dict[str, ArraySpec]
     # Where the summed bytes lie in the object, and what begins it, where that is kept.
     _begin: int
     _end: int
@@ -229,7 +229,7 @@ class Artifact:
     def dtype_of(self, name: str) -> np.dtype[Any]:
         return self._spec(name).dtype
 
-    def _spec(self, name: str) -> Spec:
+    def _spec(self, name: str) -> ArraySpec:
         if name not in self._specs:
             raise damaged(self.where(), f"it names no array {name!r}")
         return self._specs[name]
@@ -267,7 +267,7 @@ class Artifact:
             raise damaged(self.where(), f"the array {name!r} holds values that are not finite")
         return values
 
-    def _read(self, spec: Spec, at: int, nbytes: int, shape: tuple[int, ...]) -> AnyArray:
+    def _read(self, spec: ArraySpec, at: int, nbytes: int, shape: tuple[int, ...]) -> AnyArray:
         if not nbytes:
             return np.empty(shape, spec.dtype)
         content = self._read_bytes(at, at + nbytes)
@@ -353,7 +353,7 @@ def open_artifact(root: Location, key: str, opened: int | None = None) -> Artifa
 
 def _parse(
     key: str, text: bytes, start: int, nbytes: int
-) -> tuple[dict[str, Any], dict[str, Spec]]:
+) -> tuple[dict[str, Any], dict[str, ArraySpec]]:
     """Return the attributes and the arrays of a header; some parsing error when it is malformed.
 
     The arrays follow each other from ``start`` to the object's end.
@@ -377,7 +377,7 @@ def _parse(
             if record.hasobject or shape[-1:] != (record.itemsize,):
                 raise ValueError(f"{name} has records of {record}")
             dtype, shape = record, shape[:-1]
-        specs[name] = Spec(dtype, shape, start + first)
+        specs[name] = ArraySpec(dtype, shape, start + first)
     ends = [start, *(spec.at + spec.nbytes for spec in specs.values())]
     if any(spec.at != end for spec, end in zip(specs.values(), ends, strict=False)):
         raise ValueError("the arrays do not follow each other")

@@ -26,7 +26,7 @@ from obstore.store import from_url
 from daskls.errors import DamageError, StoreError
 from daskls.records import Bytes
 from daskls.store.errors import READ_AGAIN, bucket_errors, damaged, disk_errors, exists_already
-from daskls.store.objects import CLAIM, Objects, Place, temporary_root
+from daskls.store.objects import CLAIM, BaseStore, BuildLocation, temporary_root
 
 T = TypeVar("T")
 # obstore retries on 5xx, lost connections and timeouts. A task that would wait longer should fail:
@@ -45,7 +45,7 @@ N_PARTS = 4
 ROOM_NBYTES = 1 << 60
 
 
-class Bucket(Objects):
+class Bucket(BaseStore):
     """A store below a path in a bucket, ``s3://<bucket>/<path>``, ``gs://`` or ``az://``."""
 
     def __init__(self, url: str) -> None:
@@ -71,7 +71,7 @@ class Bucket(Objects):
         """Do nothing: a bucket has no folders."""
 
     @contextmanager
-    def building(self, *, replaces: bool = False) -> Iterator[Place]:
+    def building(self, *, replaces: bool = False) -> Iterator[BuildLocation]:
         """Yield this place, after a claim that one of several callers can put.
 
         Who writes there puts last what makes it whole, as nothing can be renamed.
@@ -99,7 +99,7 @@ class Bucket(Objects):
             self.drop(CLAIM)
             raise exists_already(self)
         try:
-            yield Place(self.where(), check)
+            yield BuildLocation(self.where(), check)
             check()
             self.drop(CLAIM)
         except BaseException:

@@ -241,7 +241,6 @@ def read_reserved(root: Root) -> tuple[Float64, Codes] | None:
 def write_interval(
     root: Root, interval: CoveringInterval, sizes: Float64, residuals: Float64
 ) -> None:
-    """Write an interval with each cell's size and the scaled residuals; it appears whole."""
     root.write(INTERVAL, {"sizes": sizes, "residuals": residuals}, asdict(interval))
 
 

@@ -160,7 +160,7 @@ SHARED_PARTS = (
             ("rows*", "scaling/regions.py", f"X float32 n, d; {LABEL_ARRAYS}"),
             ("blocks*", "scaling/regions.py", f"X any n, d; {LABEL_ARRAYS}; leaf int64 n"),
             (
-                *("rows-thin", "scaling/sheets.py"),
+                *("rows-thin", "scaling/splits.py"),
                 "X float32 n, d; targets int32 n; targets float64 n, numbers; "
                 "weights float64 n; groups int64 n",
             ),

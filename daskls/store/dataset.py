@@ -32,7 +32,7 @@ from daskls.store.errors import MALFORMED
 from daskls.store.objects import (
     CLAIM,
     DESCRIPTION,
-    Objects,
+    BaseStore,
     expand_path,
     group_at,
     is_bucket,
@@ -157,8 +157,8 @@ def _check_format(where: str, attributes: dict[str, Any]) -> None:
     kind, version = attributes.get("kind"), attributes["daskls_format"]
     if kind != DATASET_KIND:
         raise StoreError(
-            f"{where!r} is a Zarr group but not a daskls data set (kind {kind!r}, "
-            f"wanted {DATASET_KIND!r})."
+            f"{where!r} is a Zarr group but not a daskls data set (kind {kind!r}, wanted "
+            f"{DATASET_KIND!r}); make one with `daskls convert`."
         )
     if not isinstance(version, int) or version > DATASET_FORMAT:
         raise StoreError(
@@ -210,7 +210,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
         raise StoreError(f"{where!r} already holds {what}; pass overwrite=True to replace it.")
 
 
-def kind_at(store: Objects) -> str | None:
+def kind_at(store: BaseStore) -> str | None:
     """Return the `kind` that a store's own metadata claims, whatever the state of its arrays."""
     names = store.names()
     if DESCRIPTION not in names and {*names} <= OWN_NAMES and not store.is_object():

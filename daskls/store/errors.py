@@ -21,7 +21,7 @@ from daskls.errors import DamageError, StoreError
 from daskls.records import Int64, Ints
 
 T = TypeVar("T")
-BAD_CHECKSUM = "its checksum is not that of what was written"
+BAD_CHECKSUM = "its checksum does not match"
 # The errors of Python if values have another type or number than was written.
 MALFORMED = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError),
@@ -215,7 +215,7 @@ CAUSES = {
     # A response without a body, as to HEAD, does not give the reason.
     "lacked the necessary privileges": (
         DENIED[0],
-        f"{DENIED[1]}; a wrong clock is refused in the same way",
+        f"{DENIED[1]}; a wrong clock gives the same error",
     ),
     "401 Unauthorized": (
         "There are no credentials for {where}, or wrong ones",

@@ -43,7 +43,7 @@ from daskls.store.artifact import (
 )
 from daskls.store.caches import cached
 from daskls.store.errors import GO_ON, damaged
-from daskls.store.objects import Location, Objects, open_store
+from daskls.store.objects import BaseStore, Location, open_store
 
 # Files of a bucket that are opened concurrently, as each request waits.
 N_READERS = 8
@@ -121,7 +121,7 @@ class Exchange:
     """A handle on the exchange: its location and the shape of what it holds.
 
     Leaves are numbered through all partitions; each partition holds every row once. `group_blocks`
-    blocks are merged into one group; 1: none are. `then` is as for `Objects`.
+    blocks are merged into one group; 1: none are. `then` is as for `BaseStore`.
     """
 
     location: str
@@ -142,7 +142,7 @@ class Exchange:
         return np.dtype([*columns, ("weights", "<f8"), ("numbers", "<i8")])
 
     @cached_property
-    def _store(self) -> Objects:
+    def _store(self) -> BaseStore:
         store = open_store(self.location.rpartition("/")[0])
         store.then = self.then
         return store

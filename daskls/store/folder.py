@@ -22,7 +22,7 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.records import Bytes
 from daskls.store.errors import damaged, disk_errors, exists_already
-from daskls.store.objects import Objects, Place
+from daskls.store.objects import BaseStore, BuildLocation
 
 # Errors of opening a path where there is no readable file.
 NOT_A_FILE = (
@@ -39,7 +39,7 @@ NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
-class Folder(Objects):
+class Folder(BaseStore):
     """A store in a folder, which may lie behind a link."""
 
     def __init__(self, root: str) -> None:
@@ -65,7 +65,7 @@ class Folder(Objects):
             os.rmdir(self.root)
 
     @contextmanager
-    def building(self, *, replaces: bool = False) -> Iterator[Place]:
+    def building(self, *, replaces: bool = False) -> Iterator[BuildLocation]:
         """Yield a folder beside this one, which is renamed at the end."""
         above, name = os.path.split(os.path.abspath(self.root))
         place = f"{above}/.{name}.{uuid.uuid4().hex}"
@@ -79,7 +79,7 @@ class Folder(Objects):
         try:
             with disk_errors(self.root, self.then):
                 os.makedirs(place)
-            yield Place(place, check)
+            yield BuildLocation(place, check)
             check()
             with disk_errors(self.root, self.then):
                 self._rename(place, replaces)

@@ -19,7 +19,7 @@ from daskls.store.artifact import MAX_HEADER_NBYTES, Artifact, open_artifact, wr
 from daskls.store.caches import cached
 from daskls.store.contents import SHARED_PARTS, StorePart
 from daskls.store.errors import damaged, expect, from_json, is_of, malformed_is_damage
-from daskls.store.objects import DESCRIPTION, ROOT, Location, Objects, group_at, open_store
+from daskls.store.objects import DESCRIPTION, ROOT, BaseStore, Location, group_at, open_store
 from daskls.store.owner import OWNER, check_owner
 from daskls.targets import Target
 
@@ -43,7 +43,6 @@ Parts = tuple[StorePart, ...]
 
 
 def read_report(part: Artifact, n_cells: int | None = None) -> Table:
-    """Return the table of cells that a part keeps."""
     if part.dtype_of(REPORT) != CellReport.dtype():
         raise damaged(part.where(), f"its report has columns {part.dtype_of(REPORT)}")
     return part.read(REPORT, shape=(n_cells,))
@@ -204,12 +203,12 @@ class Root:
         self.store.sweep()
 
 
-def _put_root(store: Objects, attributes: dict[str, Any]) -> None:
+def _put_root(store: BaseStore, attributes: dict[str, Any]) -> None:
     # All else that a loss of power takes is damage, which the next fit repairs.
     write_artifact(store, ROOT, {}, attributes, replace=True, lasting=True)
 
 
-def _no_model(store: Objects) -> StoreError:
+def _no_model(store: BaseStore) -> StoreError:
     """Return the error for a place without a root, which may hold a model of an earlier version."""
     where = store.where()
     give = "Give a path that save() or `daskls fit` wrote."
@@ -228,7 +227,7 @@ def _no_model(store: Objects) -> StoreError:
     return StoreError(f"{where} is {what}, not a daskls model. {give}")
 
 
-def _other_format(store: Objects, version: Any) -> StoreError:
+def _other_format(store: BaseStore, version: Any) -> StoreError:
     older = type(version) is int and version < MODEL_FORMAT
     wrote = ", which daskls 0.2 or a state before 0.3 wrote" if older else ""
     remedy = (

@@ -144,7 +144,6 @@ class LeafReader:
         return leaves
 
     def read_leaf(self, leaf: int) -> LeafRows:
-        """Return one leaf's rows, cached."""
         rows: LeafRows | None = self.cache.get((leaf, "rows"))
         if rows is None:
             inner = slice(*self._region_ptr[leaf : leaf + 2])

@@ -189,7 +189,6 @@ class BundleModels:
             vars(self).pop(name, None)
 
     def report(self, first_cell: int = 0) -> Table:
-        """Return the structured table of the bundle's cells, numbered from ``first_cell``."""
         table = read_report(self.part, self.n_cells)
         table["cell"] = first_cell + np.arange(len(table))
         return table

@@ -36,7 +36,7 @@ DESCRIPTION, MAX_DESCRIPTION_NBYTES = "zarr.json", 64 << 20
 
 
 @dataclass(frozen=True)
-class Place:
+class BuildLocation:
     """Where something is built: its location, and a check that it is still this caller's.
 
     The check raises StoreError once the place was removed, or taken over.
@@ -46,7 +46,7 @@ class Place:
     check: Callable[[], None]
 
 
-class Objects(ABC):
+class BaseStore(ABC):
     """A store, addressed by keys; made from its location, and pickled as it.
 
     Attributes
@@ -81,7 +81,7 @@ class Objects(ABC):
         """Undo `make` of a store that is still empty."""
 
     @abstractmethod
-    def building(self, *, replaces: bool = False) -> AbstractContextManager[Place]:
+    def building(self, *, replaces: bool = False) -> AbstractContextManager[BuildLocation]:
         """Yield a place for what takes many writes, as Zarr data does; it is here when they end.
 
         Nothing is left if the body fails. StoreError when something exists here and is not to be
@@ -209,18 +209,18 @@ class Objects(ABC):
 
 # Opening
 
-Location = str | os.PathLike[str] | Objects
+Location = str | os.PathLike[str] | BaseStore
 # Back ends by the scheme of a store's URL; a path is a folder.
 BACKENDS = dict.fromkeys(("s3", "gs", "az"), "store.bucket:Bucket")
 
 
-def open_store(location: Location) -> Objects:
+def open_store(location: Location) -> BaseStore:
     """Return the store at a path or a URL; no file is touched and no request is sent."""
-    if isinstance(location, Objects):
+    if isinstance(location, BaseStore):
         return location
     path = os.fspath(location)
     kind = BACKENDS[path.partition("://")[0]] if is_bucket(path) else "store.folder:Folder"
-    opened: Objects = load_object(kind)(path)
+    opened: BaseStore = load_object(kind)(path)
     return opened
 
 
@@ -234,7 +234,7 @@ def is_bucket(location: str | os.PathLike[str]) -> bool:
     return bool(sign) and scheme in BACKENDS
 
 
-def store_at(location: str | os.PathLike[str], *, what: str = "store") -> Objects:
+def store_at(location: str | os.PathLike[str], *, what: str = "store") -> BaseStore:
     """Return the store that a user names by a path, or by a URL of a known scheme."""
     return open_store(location if is_bucket(location) else local_path(location, what=what))
 
@@ -282,7 +282,7 @@ def write_errors(location: str | os.PathLike[str], then: str = GO_ON) -> Iterato
         yield
 
 
-def group_at(store: Objects) -> dict[str, Any] | None:
+def group_at(store: BaseStore) -> dict[str, Any] | None:
     """Return the attributes of the Zarr group at a store's place; None without one."""
     try:
         group = json.loads(store.read(DESCRIPTION, MAX_DESCRIPTION_NBYTES))
@@ -296,7 +296,7 @@ MANY_CHECKS, FEW_CHECKS = 40, 6
 CHECK_PAUSE_S = 0.05
 
 
-def is_being_removed(store: Objects, key: str, error: Exception) -> bool:
+def is_being_removed(store: BaseStore, key: str, error: Exception) -> bool:
     """Whether an error occurred because an artifact is gone, or because its store is being removed.
 
     Removing a store takes a while: the first artifact found missing may not be this one.
@@ -341,7 +341,6 @@ class TemporaryFolder:
 
 
 def temporary_root() -> Path:
-    """Return the folder where Dask keeps temporary data."""
     return Path(dask.config.get("temporary-directory", None) or tempfile.gettempdir()).expanduser()
 
 
@@ -370,7 +369,7 @@ class Scratch:
         return cls(folder, str(folder))
 
     @classmethod
-    def inside(cls, store: Objects, name: str) -> "Scratch":
+    def inside(cls, store: BaseStore, name: str) -> "Scratch":
         """Return one in an unfinished store; in a bucket, this process gets a folder of its own."""
         local = store.local(name)
         return cls(temporary_path() if local is None else Path(local), store.where(name))

@@ -25,7 +25,7 @@ import psutil
 
 from daskls.errors import DamageError, StoreError
 from daskls.store.errors import MALFORMED, from_json
-from daskls.store.objects import ROOT, Location, Objects, is_being_removed, open_store
+from daskls.store.objects import ROOT, BaseStore, Location, is_being_removed, open_store
 
 OWNER, MAX_NBYTES = ".owner", 4096
 # How often a fit renews its object, and how long after the last renewal a fit on another machine
@@ -114,7 +114,7 @@ class Owner:
 class Ownership:
     """One fit's ownership of a store, or its attempt to get it."""
 
-    def __init__(self, store: Objects) -> None:
+    def __init__(self, store: BaseStore) -> None:
         self.store = store
         self.me = Owner.here()
         self.content = json.dumps(asdict(self.me)).encode()

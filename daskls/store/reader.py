@@ -188,7 +188,6 @@ class ModelReader:
 
     @cached_property
     def interval(self) -> CoveringInterval | None:
-        """The prediction interval; None for most models."""
         return read_interval(self.root)
 
     @cached_property
@@ -216,7 +215,6 @@ class ModelReader:
             return dict(self.index.attrs.get("summary", {}))
 
     def bundles_of(self, cells: Ints) -> Int64:
-        """Return the number of the bundle that holds each cell."""
         return np.searchsorted(self._first_cell, cells, side="right") - 1
 
     def read_cells(self, cells: Ints) -> Iterator[LocalModel]:

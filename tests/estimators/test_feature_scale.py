@@ -119,7 +119,7 @@ def test_queries_far_away_are_answered():
         ([[1.0, 1.0]], {}, "got shape"),
         ([True, False], {}, "must be a list of numbers"),
         ([1e-40, 1.0], {}, "from 1e-30 to 1e"),
-        ([1e20, 1.0], {}, "takes values of it beyond"),
+        ([1e20, 1.0], {}, "its values exceed"),
         (["a", "b"], {}, "must be a list of numbers"),
         ("spread", {"kernel": "linear"}, "for kernels of distances"),
         ("spread", {"kernel": "poly"}, "for kernels of distances"),

@@ -15,7 +15,7 @@ from support import few
 import daskls
 from daskls import DasklsError, FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
 from daskls.methods import held_out
-from daskls.methods.held_out import Draw, HeldOutRows
+from daskls.methods.held_out import HeldOutRows, RowSampler
 from daskls.methods.probability import fit_maps, maps_of, probabilities
 from daskls.store.artifact import open_artifact
 from daskls.store.caches import drop_caches
@@ -194,7 +194,7 @@ def test_of_many_rows_some_are_drawn_the_same_in_every_partition(few_drawn):
 
 def test_a_share_of_one_takes_all():
     rows = Rows(np.empty((1000, 1)), np.arange(1000) % 2, np.ones(1000), np.arange(1000))
-    draw = Draw((1.0, 0.1), 3)
+    draw = RowSampler((1.0, 0.1), 3)
     positions = draw.positions(rows)
     assert (positions % 2 == 0).sum() == 500
     assert 20 < (positions % 2 == 1).sum() < 90

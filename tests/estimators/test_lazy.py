@@ -133,7 +133,9 @@ def test_pairs_that_are_refused():
     with pytest.raises(DataError, match=r"X has 240 rows, and y 239 labels\. Pass one label"):
         nearest().fit(cut(FRAME, 60), cut(LABELS[:-1], 60))
     ordered = cut(FRAME, 60).map_partitions(lambda part: part.sort_values("a"))
-    with pytest.raises(DataError, match=r"have one index in two orders.*Pass both as one frame"):
+    with pytest.raises(
+        DataError, match=r"have the same index in different orders.*Pass both as one frame"
+    ):
         nearest().fit(ordered, cut(LABELS, 60))
     with pytest.raises(DataError, match=r"sample_weight.*X has 240 rows, sample_weight has 239"):
         nearest().fit(cut(FRAME, 60), cut(LABELS, 60), sample_weight=cut(FRAME.a[1:], 9))

@@ -19,7 +19,7 @@ from support import (
 
 import daskls
 from daskls.errors import DamageError, MemoryPlanError, StoreError
-from daskls.methods.cells.method import Voronoi
+from daskls.methods.cells.method import CellMethod
 from daskls.partition.base import KINDS
 from daskls.partition.stored import model_partition
 from daskls.partition.tree import no_cuts
@@ -58,7 +58,7 @@ def cut_by(patch, kind):
     def cut(_, state):
         return kind.grow(state.sample.X, state.sampling.max_sampled_rows, state.seed)
 
-    patch.setattr(Voronoi, "cut", cut)
+    patch.setattr(CellMethod, "cut", cut)
 
 
 def fit(X=None, **params):

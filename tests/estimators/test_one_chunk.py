@@ -14,7 +14,7 @@ from zarr.storage import _local
 
 from daskls import MemoryPlanError, RandomChunkSVC
 from daskls.run import rows
-from daskls.sources.door import open_source
+from daskls.sources.formats import open_source
 from daskls.store.objects import Scratch
 
 N = 600

@@ -169,11 +169,11 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
 )
 def test_the_default_follows_from_the_data(maker, params, shape, expected):
     by_default = maker(**params)
-    n_aims = 2 if maker is VoronoiSVC else 1
-    request = by_default._request().for_data(*shape, n_aims)
+    n_targets = 2 if maker is VoronoiSVC else 1
+    request = by_default._request().for_data(*shape, n_targets)
     assert request.n_partitions == expected
     # A fit of some of the rows, for probabilities, is of the same kind as the whole.
-    assert request.for_data(100, shape[1], n_aims).n_partitions == expected
+    assert request.for_data(100, shape[1], n_targets).n_partitions == expected
     # The plan is of the same numbers, and of cells that several partitions have by default.
     given = maker(**{**params, "n_partitions": expected, "cell_size": request.cell_size})
     plans = [own.plan(shape) for own in (given, by_default)]

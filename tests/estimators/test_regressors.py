@@ -22,9 +22,9 @@ from daskls import (
 )
 from daskls.datasets import convert
 from daskls.records import KernelSpec
-from daskls.scaling.cells import SheetRows, TrialCell, TrialRows
+from daskls.scaling.cells import CodedRows, TrialCell, TrialRows
 from daskls.scaling.grid import Trial
-from daskls.solvers.squares.aims import NumberCoding
+from daskls.solvers.squares.target_coding import NumberCoding
 from daskls.store.dataset import DatasetWriter
 
 RNG = np.random.default_rng(0)
@@ -70,7 +70,7 @@ def test_a_row_is_left_out_and_its_copies_stay(offset):
     y, weights = rng.normal(size=(45, 2)), rng.uniform(0.5, 2.0, 45)
     everyone = np.arange(45)
     expected = [brute(rows, y, weights, offset, np.delete(everyone, i), [i])[0] for i in everyone]
-    cell = TrialRows(SheetRows(rows, y, weights, everyone), 45, everyone)
+    cell = TrialRows(CodedRows(rows, y, weights, everyone), 45, everyone)
     trial = Trial("rbf", 0.3, 0.1, True, offset)
     found = TrialCell(cell, np.ones(2), "rbf", NumberCoding(2)).errors(trial)
     missed = ((y - np.array(expected)) ** 2).mean(axis=1)

@@ -99,7 +99,9 @@ def test_a_table_of_few_values_keeps_its_bound():
 def test_too_few_different_rows_are_an_error_with_the_number_needed():
     y = np.arange(120) % 2
     rows = np.where(y == 0, np.arange(120) % 3, np.arange(120))
-    with pytest.raises(ParameterError, match=r"needs 29 different rows.*Of 60 rows.*fit on more"):
+    with pytest.raises(
+        ParameterError, match=r"needs 29 distinct rows.*of 60 were drawn.*Fit on more"
+    ):
         bounded().fit(LABELED[rows], y)
-    with pytest.raises(ParameterError, match=r"needs 9 different rows.*Of 120 rows.*interval"):
+    with pytest.raises(ParameterError, match=r"needs 9 distinct rows.*of 120 were drawn.*interval"):
         covering().fit(X[np.arange(120) % 5], Y[np.arange(120) % 5])

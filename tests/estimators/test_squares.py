@@ -25,12 +25,12 @@ from daskls.kernels.kernel import KERNELS, kernels_with
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.scaling.cells import SheetRows, TrialCell, TrialRows
+from daskls.scaling.cells import CodedRows, TrialCell, TrialRows
 from daskls.scaling.grid import Trial
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 from daskls.solvers.squares import system
-from daskls.solvers.squares.aims import ClassCoding
+from daskls.solvers.squares.target_coding import ClassCoding
 
 X, Y = checkers(500, n_classes=3)
 Q = np.random.default_rng(3).random((400, 2))
@@ -185,7 +185,7 @@ def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
     # All rows left out in turn; or the last, by a model of the first.
     for n, values in ((80, left_out), (60, answers(everyone[:60], everyone[60:]))):
         asked = everyone[-len(values) :]
-        cell = TrialRows(SheetRows(rows, codes, weights, everyone), n, asked)
+        cell = TrialRows(CodedRows(rows, codes, weights, everyone), n, asked)
         found = TrialCell(cell, np.ones(2), "rbf", ClassCoding(2)).errors(trial)
         squared = (y[asked] - np.clip(values, -1, 1)) ** 2
         np.testing.assert_allclose(found.squared, squared, atol=1e-3)

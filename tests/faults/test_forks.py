@@ -111,7 +111,7 @@ if __name__ == "__main__":
             os._exit(7)
         os._exit(1)
 
-    print(in_child(lambda: refused("of the process that this one was forked from")))
+    print(in_child(lambda: refused("process that this one was forked from")))
     default = Client(cluster)
     model.set_params(client=None)
     print(in_child(lambda: refused("this process has no open client")))

@@ -23,7 +23,7 @@ from support import (
 )
 
 import daskls
-from daskls.cli.cluster import Where, open_client
+from daskls.cli.cluster import ClusterOptions, open_client
 from daskls.datasets import write
 from daskls.store.dataset import DatasetWriter
 
@@ -189,7 +189,7 @@ def test_a_thread_that_ctrl_c_met_as_it_started_ends(monkeypatch):
         started.append(thread)
         raise KeyboardInterrupt
 
-    with open_client(Where(None, 0, 1, "auto")):
+    with open_client(ClusterOptions(None, 0, 1, "auto")):
         monkeypatch.setattr(threading.Thread, "start", interrupted)
         with pytest.raises(KeyboardInterrupt):
             dask.delayed(int)(1).compute()

@@ -7,7 +7,7 @@ from sklearn.multiclass import OneVsOneClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from daskls.kernels.answers import (
+from daskls.kernels.decisions import (
     ABSENT_SCORE,
     VoteCounts,
     expand_pairs,

@@ -5,7 +5,7 @@ import pytest
 from cells import class_cell
 
 from daskls.kernels._jit import jit
-from daskls.kernels.answers import pairs_of
+from daskls.kernels.decisions import pairs_of
 from daskls.kernels.exponential import (
     LOWEST_EXPONENT,
     exp_row,

@@ -14,7 +14,7 @@ from daskls.kernels._jit import _guard_cache, jit
 
 CODE = """
 import numpy as np
-from daskls.kernels.answers import decide_narrowly
+from daskls.kernels.decisions import decide_narrowly
 from daskls.kernels.exponential import exp_terms
 near, out = np.zeros((1, 2), np.float32), np.empty((1, 1))
 distances = near, near[0], near[0], 1.0, False
@@ -99,7 +99,7 @@ def test_processes_that_compile_at_once_never_take_each_others_code(
 
 SOLVE = """
 import numpy as np
-from daskls.kernels import exponential, hinge, line, offset, steps
+from daskls.kernels import exponential, hinge, path, offset, steps
 from daskls.kernels.kernel import find_kernel
 from daskls.records import KernelSpec
 
@@ -126,8 +126,8 @@ steps.add_columns(K, bound, y, y.copy())
 steps.fill_held_out(K, bound, y, y.copy(), 5, 9)
 steps.fill_gradient(K, bound, y, y.copy())
 steps.row_gap(y[0], y[1], y[2], cap)
-line._terms(bound, y, y)
-line.choose_start(1, np.array([1.0, 2.0]), True, y, y, bound, y, 2.0, y, y.copy(), y, *zeros)
+path._terms(bound, y, y)
+path.choose_start(1, np.array([1.0, 2.0]), True, y, y, bound, y, 2.0, y, y.copy(), y, *zeros)
 exponential._multiply(K, 4, np.stack([y, bound]), 0, np.zeros((2, 97), np.float32))
 """
 PRINT = """
@@ -142,7 +142,7 @@ exponential.multiply_rows(K, seed, found)
 print(found.tobytes().hex())
 for unit, with_offset in ((True, False), (False, False), (False, True)):
     betas, offsets = np.empty((3, 97), np.float32), np.empty((3, 1), np.float32)
-    line.line_solver(unit=unit, with_offset=with_offset)(
+    path.path_solver(unit=unit, with_offset=with_offset)(
         K.reshape(-1), *places, 0, 1, y, y, found[0], seed[1], found[1], 3.0,
         np.array([0.1, 1.0, 10.0]), places[1][:1] + 20, places[1][:1] + 40, cap, 1e-4,
         np.array([1000]), betas, offsets, np.zeros(3, np.int64),

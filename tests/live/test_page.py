@@ -21,7 +21,7 @@ from small import small
 from support import assert_same_model, checkers, python_env, slowly, small_svc, start_cluster
 
 from daskls.estimators import view
-from daskls.live.dashboard import announce, board_of, retire
+from daskls.live.dashboard import announce, plugin_of, retire
 from daskls.live.record import TOPIC, mean_error, report_cells
 from daskls.live.view import PALETTE, top_error
 from daskls.records import CellReport
@@ -106,7 +106,7 @@ def told(cluster, name="daskls"):
 
 
 def records(cluster):
-    return board_of(cluster.scheduler).records
+    return plugin_of(cluster.scheduler).records
 
 
 def test_the_page_shows_a_fit_in_its_middle_and_at_its_end(cluster, client, tmp_path):
@@ -161,14 +161,14 @@ def test_the_page_of_a_regressor_speaks_of_numbers(cluster, client, tmp_path):
 
 def test_two_fits_at_once_and_one_after(cluster, client, tmp_path):
     with fitting(client, tmp_path / "a"):
-        wait_until(lambda: len(board_of(cluster.scheduler).fits) == 1)
+        wait_until(lambda: len(plugin_of(cluster.scheduler).fits) == 1)
         with Client(cluster) as other:
             with fitting(other, tmp_path / "b", random_state=1):
-                wait_until(lambda: len(board_of(cluster.scheduler).fits) == 2)
+                wait_until(lambda: len(plugin_of(cluster.scheduler).fits) == 2)
                 texts, _ = told(cluster)
                 assert texts.count("VoronoiSVC: 600 rows") == 2
             # The other goes on, and is listened to.
-            assert len(board_of(cluster.scheduler).fits) == 1
+            assert len(plugin_of(cluster.scheduler).fits) == 1
             assert "daskls" in cluster.scheduler.plugins
     assert "daskls" not in cluster.scheduler.plugins
     pages = [a for a in cluster.scheduler.http_application.applications if is_ours(a)]
@@ -179,8 +179,8 @@ def test_workers_and_client_name_a_fit_alike(cluster, client, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     n_before = len(cluster.scheduler.get_events(TOPIC))
     with fitting(client, tmp_path / "rows", store="model.zarr"):
-        wait_until(lambda: board_of(cluster.scheduler).fits)
-        (fit,) = board_of(cluster.scheduler).fits
+        wait_until(lambda: plugin_of(cluster.scheduler).fits)
+        (fit,) = plugin_of(cluster.scheduler).fits
 
     def roots(kind):
         messages = [message for _, message in cluster.scheduler.get_events(TOPIC)[n_before:]]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskls.live.fit import Lines
+from daskls.live.fit import TextDisplay
 from daskls.live.record import COUNTED, FitRecord, Map, count_leaves
 from daskls.live.view import COLORS, PALETTE, fit_html, top_error
 from daskls.records import CellReport
@@ -95,7 +95,7 @@ def test_lines_tell_what_numbers_have():
     record = FitRecord("VoronoiSVR", "numbers")
     record.advance("train", 0, 4, now=0.0)
     record.add_bundle(0, 0, count_leaves(cells((0, 10, 0, 0.25))))
-    Lines(written.append).show(record)
+    TextDisplay(written.append).show(record)
     assert written[-1].endswith("R2 of held-out rows so far 0.7500")
     assert not [line for line in written if "validation" in line]
 
@@ -175,7 +175,7 @@ def test_colors_are_those_of_matplotlib():
 
 def test_lines_are_few():
     written = []
-    lines, record = Lines(written.append), FitRecord(TITLE)
+    lines, record = TextDisplay(written.append), FitRecord(TITLE)
     record.advance("train", 0, 40, now=0.0)
     for done in range(41):
         record.advance("train", done, 40, now=1.0 + done)

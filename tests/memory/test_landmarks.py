@@ -11,7 +11,7 @@ from support import few
 from daskls.memory import TaskSizes
 from daskls.methods.landmarks import fit
 from daskls.methods.landmarks.plan import landmark_nbytes
-from daskls.methods.landmarks.solve import JointJob, Round, solve_group
+from daskls.methods.landmarks.solve import JointJob, ProblemBatch, solve_group
 from daskls.records import SolverSpec
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def test_solving_a_cell(n, d, n_landmarks, kernel, tmp_path, monkeypatch):
         small_landmarks(1, **params).fit(X, y)
     job = next(arg for arg in jobs[0] if isinstance(arg, JointJob))
     problems = np.array([[1.0, 1e-3, fold, 0.0] for fold in (-1, 0, 1)])
-    now = Round("train", 0, problems, np.zeros(3, int))
+    now = ProblemBatch("train", 0, problems, np.zeros(3, int))
 
     def run():
         shutil.rmtree(tmp_path / "m" / "joint", ignore_errors=True)

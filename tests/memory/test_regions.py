@@ -13,7 +13,7 @@ from daskls.plan.bundles import Resources
 from daskls.records import SolverSpec
 from daskls.run.sample import Sample
 from daskls.scaling.candidates import evaluate_candidate, learn_scale
-from daskls.scaling.cells import SheetRows, TrialCell, TrialRows
+from daskls.scaling.cells import CodedRows, TrialCell, TrialRows
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import (
     WIDTHS,
@@ -27,17 +27,17 @@ from daskls.scaling.grid import (
     tuning_cells,
 )
 from daskls.scaling.regions import RegionJob, _region_key
-from daskls.scaling.sheets import (
+from daskls.scaling.splits import (
     SampleJob,
     draw_cells,
     draw_rows,
     held_out,
+    plan_of_regions,
+    plan_of_sample,
     race_rows,
-    sheets_of_regions,
-    sheets_of_sample,
     write_rows,
 )
-from daskls.solvers.squares.aims import ClassCoding
+from daskls.solvers.squares.target_coding import ClassCoding
 from daskls.store.artifact import write_artifact
 
 # Rows of many even dimensions, which cells are not for, take the memory that is measured.
@@ -69,8 +69,8 @@ def job(request, tmp_path):
 def test_cells_that_choose_width_and_ridge(job, cell_rows, ridge):
     job, d, k = job
     grid = TrialGrid(WIDTHS[8:10], (ridge,))
-    sheet = sheets_of_regions(job, 1000, cell_rows).final
-    call = 0, np.ones(d), grid.at((0, 0), "rbf"), sheet, grid, job
+    split_set = plan_of_regions(job, 1000, cell_rows).final
+    call = 0, np.ones(d), grid.at((0, 0), "rbf"), split_set, grid, job
     peak = peak_of(lambda: evaluate_candidate(*call))
     given = region_rows(d), d, k if k > 2 else 1, cell_rows
     planned = trial_nbytes(*given, tuning_cells(cell_rows))
@@ -86,10 +86,10 @@ def test_slopes_and_held_out_errors(job):
     job, d, k = job
     planned = trial_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)
     trial, grid = Trial("exponential", 1.0, 1e-4), TrialGrid()
-    sheets = sheets_of_regions(job, 1000, 1000)
+    plan = plan_of_regions(job, 1000, 1000)
     for task in (
-        lambda: learn_scale(0, np.ones(d), trial, sheets.learning, job),
-        lambda: evaluate_candidate(0, np.ones(d), trial, sheets.deciding, grid, job),
+        lambda: learn_scale(0, np.ones(d), trial, plan.learning, job),
+        lambda: evaluate_candidate(0, np.ones(d), trial, plan.deciding, grid, job),
     ):
         peak = peak_of(task)
         assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
@@ -97,7 +97,7 @@ def test_slopes_and_held_out_errors(job):
 
 def test_slopes_in_float64_beside_an_offset():
     rows, n = np.random.default_rng(0).random((1000, 3), dtype="f4"), np.arange(1000)
-    own = TrialRows(SheetRows(rows, (rows[:, 0] > 0.5).astype("i4"), np.ones(1000), n), 1000, n)
+    own = TrialRows(CodedRows(rows, (rows[:, 0] > 0.5).astype("i4"), np.ones(1000), n), 1000, n)
     cell = TrialCell(own, np.ones(3), "rbf", ClassCoding(2))
     peak = peak_of(lambda: cell.error_slopes(Trial("rbf", 4.0, 1e-4, offset=True)))
     planned = trial_nbytes(1000, 3, 1, 1000)
@@ -118,10 +118,10 @@ def test_a_rung_of_a_race(d, k, tmp_path):
     codes = (X[:, 0] * k).astype("i4")
     drawn, held = draw_rows(len(X), *race_rows(len(X)), 0), held_out(len(X), 0)
     drawn = replace(drawn, cells=draw_cells(X, codes, 1000, 0, held, ClassCoding(k)))
-    final, job = sheets_of_sample(drawn, 4000).final, SampleJob(str(tmp_path), ClassCoding(k))
+    final, job = plan_of_sample(drawn, 4000).final, SampleJob(str(tmp_path), ClassCoding(k))
     (base,) = find_bases(X, ("none",), 0)
     write_rows(job, Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0), drawn, [base])
-    planned = rung_nbytes([part.sizes for part in final.parts], d, k if k > 2 else 1)
+    planned = rung_nbytes([part.sizes for part in final.splits], d, k if k > 2 else 1)
     grid = TrialGrid.of(SolverSpec())
     for kernel in ("rbf", "laplacian"):
         start = replace(grid.of_kernel(kernel).start(kernel), ridge=1e-2)

@@ -10,7 +10,7 @@ from daskls.kernels.kernel import find_kernel
 from daskls.records import SolverSpec
 from daskls.scaling.cells import (
     MOST_GROWTH,
-    SheetRows,
+    CodedRows,
     TrialCell,
     TrialRows,
     descend,
@@ -19,8 +19,8 @@ from daskls.scaling.cells import (
     learn_factors,
 )
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
-from daskls.solvers.squares.aims import ClassCoding, NumberCoding, RobustCoding
 from daskls.solvers.squares.system import median_distance
+from daskls.solvers.squares.target_coding import ClassCoding, NumberCoding, RobustCoding
 
 RNG = np.random.default_rng(0)
 A = RNG.random((150, 3)).astype("f4")
@@ -40,7 +40,7 @@ def cell_of(X, codes, weights=None, n_asked=None, n_training=None):
     n_training = n_training or n
     asked = np.arange(n_asked or n - n_training or n)
     return TrialRows(
-        SheetRows(np.asarray(X, "f4"), codes, weights, np.arange(n)), n_training, asked
+        CodedRows(np.asarray(X, "f4"), codes, weights, np.arange(n)), n_training, asked
     )
 
 
@@ -218,7 +218,7 @@ def test_a_constant_cell_has_no_slopes():
 @pytest.mark.parametrize("offset", [False, True])
 def test_a_cell_of_one_distinct_row_is_predicted_and_teaches_nothing(aim, offset):
     rows, targets = 0 * X[:40, :3], np.random.default_rng(0).normal(size=(40, 1))
-    every = SheetRows(rows, targets, np.ones(40), np.arange(40))
+    every = CodedRows(rows, targets, np.ones(40), np.arange(40))
     trial = Trial("rbf", 1.0, 0.1, offset=offset)
     # Held out, and left out.
     for n in (30, 40):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sheets import drawn_of, regions_at
+from splits import drawn_of, regions_at
 
 from daskls.kernels.kernel import find_kernel
 from daskls.records import SolverSpec
@@ -23,35 +23,33 @@ from daskls.scaling.candidates import (
 from daskls.scaling.cells import TrialCell, TrialRows, learn_factors
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS_VERSION, WIDTHS, Steps, TrialGrid
-from daskls.scaling.regions import RegionPart, cells_of
+from daskls.scaling.regions import RegionSplit, cells_of
 from daskls.scaling.search import decide, race, uncoded_if_near
-from daskls.scaling.sheets import (
-    Part,
+from daskls.scaling.splits import (
     SampleJob,
-    Sheet,
-    Sheets,
+    SearchPlan,
+    Split,
+    SplitSet,
     draw_rows,
+    plan_of_sample,
     race_rows,
     read_cells,
-    sheets_of_sample,
     write_rows,
 )
-from daskls.solvers.squares.aims import ClassCoding
+from daskls.solvers.squares.target_coding import ClassCoding
 
 AIM, GRID = ClassCoding(2), TrialGrid.of(SolverSpec())
 N = 400
 NOISE = np.random.default_rng(0).random(N) + 0.5
 # Of 5000 rows without cells, and 8000 with them; of few rows, left out in turn; and of regions.
-RANDOM, LEFT_OUT = (
-    sheets_of_sample(drawn_of(n, 4000, with_cells=False), 4000) for n in (5000, 900)
-)
-WITH_CELLS = sheets_of_sample(drawn_of(8000, 4000, with_cells=True), 4000)
-ALL_HELD = Sheet((RegionPart(0, 100),), most_trials=1)
-OF_REGIONS = Sheets(
-    (RegionPart(0, 100, 2),),
-    Sheet((RegionPart(0, 400, 2),)),
-    Sheet((RegionPart(0, 100),), most_trials=1),
-    Sheet((RegionPart(0, 100, 2),)),
+RANDOM, LEFT_OUT = (plan_of_sample(drawn_of(n, 4000, with_cells=False), 4000) for n in (5000, 900))
+WITH_CELLS = plan_of_sample(drawn_of(8000, 4000, with_cells=True), 4000)
+ALL_HELD = SplitSet((RegionSplit(0, 100),), most_trials=1)
+OF_REGIONS = SearchPlan(
+    (RegionSplit(0, 100, 2),),
+    SplitSet((RegionSplit(0, 400, 2),)),
+    SplitSet((RegionSplit(0, 100),), most_trials=1),
+    SplitSet((RegionSplit(0, 100, 2),)),
     is_dense=True,
 )
 
@@ -78,8 +76,8 @@ class Told:
     def run(self, task, arguments, join):
         return join([getattr(self, task.__name__)(*own) for own in arguments])
 
-    def evaluate_candidate(self, base, factors, trial, sheet, grid):
-        own = SimpleNamespace(base=base, factors=factors, trial=trial, sheet=sheet)
+    def evaluate_candidate(self, base, factors, trial, split_set, grid):
+        own = SimpleNamespace(base=base, factors=factors, trial=trial, split_set=split_set)
         self.asked.append(own)
         n, place = len(self.noise), grid.place(self.moved(own))
         squared = np.broadcast_to(self.squared(own) * self.noise, n)
@@ -90,9 +88,9 @@ class Told:
         self.learned_from.append((factors[0], trial, parts))
         return np.append(trial.width, self.learned)
 
-    def cross_evaluate_candidate(self, base, factors, trial, sheet, grid):
+    def cross_evaluate_candidate(self, base, factors, trial, split_set, grid):
         factors = np.array(self.learned)
-        look = self.evaluate_candidate(base, factors, trial, sheet, grid)
+        look = self.evaluate_candidate(base, factors, trial, split_set, grid)
         return {"look": look, "factors": factors}
 
 
@@ -132,7 +130,7 @@ def test_where_no_error_is_left_usual_ridges_and_other_scales_are_compared(rung)
     levels = {1: 0.1, 2: 9.0, 3: 8.0, 4: 0.102, 5: 7.0}
 
     def squared(own):
-        is_left = own.sheet in RANDOM.rungs[rung:]
+        is_left = own.split_set in RANDOM.rungs[rung:]
         return levels[int(own.factors[0])] * (1e-3 if is_left else 1.0)
 
     narrow = GRID.at((0, 0), "laplacian")
@@ -155,7 +153,7 @@ def test_a_coding_without_errors_stays_first_and_is_paired_with_the_scale_as_it_
     levels = {1: 0.2, 2: 3.0, 3: 0.25}
 
     def squared(own):
-        is_later = own.sheet in LEFT_OUT.rungs[1:] and own.factors[0] == 1
+        is_later = own.split_set in LEFT_OUT.rungs[1:] and own.factors[0] == 1
         return levels[int(own.factors[0])] * (1e-3 if is_later else 1.0)
 
     given = [one(1, name="spread", coding="ranks"), one(2), one(3, name="spread")]
@@ -163,7 +161,7 @@ def test_a_coding_without_errors_stays_first_and_is_paired_with_the_scale_as_it_
     left = race(steps, given, LEFT_OUT, GRID)
     assert numbers(left) == [1, 2]
     # It was evaluated again, on the rows of that rung.
-    last = [own.sheet for own in steps.asked if own.factors[0] == 2]
+    last = [own.split_set for own in steps.asked if own.factors[0] == 2]
     assert last == list(LEFT_OUT.rungs)
     assert numbers(uncoded_if_near(left)) == [1]
     decide(steps, left, OF_REGIONS, GRID, learns=True)
@@ -175,7 +173,7 @@ def test_narrow_widths_are_tried_where_all_is_as_good_as_the_mean(between):
     levels = {WIDTHS[4]: 0.3, WIDTHS[5]: between}
 
     def squared(own):
-        return levels.get(own.trial.width, 1.0) if own.sheet not in RANDOM.rungs else 1.0
+        return levels.get(own.trial.width, 1.0) if own.split_set not in RANDOM.rungs else 1.0
 
     given = [one(1, "laplacian"), one(2, "rbf")]
     left = race(Told(squared, of_mean=1.0), given, RANDOM, GRID)
@@ -198,7 +196,7 @@ def test_narrow_widths_are_tried_where_all_is_as_good_as_the_mean(between):
     ):
         left = race(steps, candidates, RANDOM, grid)
         assert [own.trial for own in left] == [own.trial for own in candidates]
-    assert all(own.sheet in RANDOM.rungs for own in steps.asked)
+    assert all(own.split_set in RANDOM.rungs for own in steps.asked)
 
 
 @pytest.mark.parametrize(("worse", "taken"), [(0.001, ["none"]), (0.5, ["ranks", "none"])])
@@ -246,46 +244,46 @@ def test_a_learned_scale_that_errs_more_often_gives_way_to_the_next_kernel():
     assert (taken.name, taken.trial.kernel) == (LEARNED, "laplacian")
 
 
-@pytest.mark.parametrize("sheets", [WITH_CELLS, OF_REGIONS], ids=["cells", "regions"])
+@pytest.mark.parametrize("plan", [WITH_CELLS, OF_REGIONS], ids=["cells", "regions"])
 @pytest.mark.parametrize("level", [1.0, 1e-6])
-def test_what_is_best_in_dense_rows_learns_a_scale_there(level, sheets):
+def test_what_is_best_in_dense_rows_learns_a_scale_there(level, plan):
     narrow = GRID.at((0, 0), "laplacian")
     in_cells = {1: 1.2 * level, 2: 1.0 * level, 9: 0.5}
 
     def squared(own):
-        return in_cells[int(own.factors[0])] if own.sheet == sheets.tuning else 1.0
+        return in_cells[int(own.factors[0])] if own.split_set == plan.tuning else 1.0
 
-    steps = Told(squared, moved=lambda own: narrow if own.sheet == sheets.tuning else own.trial)
-    decide(steps, [one(1), one(2)], sheets, GRID, learns=True)
+    steps = Told(squared, moved=lambda own: narrow if own.split_set == plan.tuning else own.trial)
+    decide(steps, [one(1), one(2)], plan, GRID, learns=True)
     # Cells without errors, as those of one class, teach neither a width nor who is best.
     wanted = (2, narrow) if level == 1.0 else (1, GRID.start("laplacian"))
-    assert steps.learned_from == [(*wanted, tuple(sheets.learning))]
-    deciding = [own for own in steps.asked if own.sheet.parts == sheets.deciding.parts]
+    assert steps.learned_from == [(*wanted, tuple(plan.learning))]
+    deciding = [own for own in steps.asked if own.split_set.splits == plan.deciding.splits]
     assert {int(own.factors[0]) for own in deciding} == {1, 2, 9}
-    if sheets.is_dense:
+    if plan.is_dense:
         # What was learned there settles its own width there.
         assert {own.trial for own in deciding if own.factors[0] == 9} == {narrow}
 
 
-@pytest.mark.parametrize("sheets", [RANDOM, WITH_CELLS, OF_REGIONS])
-def test_the_last_sheet_tunes_what_was_taken(sheets):
+@pytest.mark.parametrize("plan", [RANDOM, WITH_CELLS, OF_REGIONS])
+def test_the_last_sheet_tunes_what_was_taken(plan):
     last = GRID.at((3, 3), "laplacian")
     steps = Told(
         by_number({1: 1.0, 2: 1.1, 9: 1.5}),
-        moved=lambda own: last if own.sheet == sheets.final else own.trial,
+        moved=lambda own: last if own.split_set == plan.final else own.trial,
     )
-    found = decide(steps, [one(1), one(2)], sheets, GRID, learns=True)
+    found = decide(steps, [one(1), one(2)], plan, GRID, learns=True)
     assert (found.taken.trial, numbers([found.taken])) == (last, [1])
     # Its errors are those of the rows that decided.
     assert found.taken.squared_error == pytest.approx(NOISE.mean())
-    assert steps.asked[-1].sheet == sheets.final
+    assert steps.asked[-1].split_set == plan.final
 
 
 FACTORS = [9.0, 4.5, 1.8, 0.4]
 
 
 @pytest.mark.parametrize(
-    ("sheets", "error_of", "wrong_of", "kept"),
+    ("plan", "error_of", "wrong_of", "kept"),
     [
         # Errors by the number of features. Thin rows: it must be better to go without.
         (RANDOM, {4: 1.0, 3: 0.9, 2: 1.2}, {}, 3),
@@ -301,7 +299,7 @@ FACTORS = [9.0, 4.5, 1.8, 0.4]
         (OF_REGIONS, {4: 1e-6, 3: 1e-6, 2: 1e-6}, {}, 4),
     ],
 )
-def test_weak_features_go_where_held_out_rows_do_without_them(sheets, error_of, wrong_of, kept):
+def test_weak_features_go_where_held_out_rows_do_without_them(plan, error_of, wrong_of, kept):
     rows = np.arange(N)
 
     def squared(own):
@@ -313,12 +311,12 @@ def test_weak_features_go_where_held_out_rows_do_without_them(sheets, error_of, 
 
     steps = Told(squared, wrong, learned=FACTORS)
     own = replace(one(1), factors=np.ones(4))
-    taken = decide(steps, [own], sheets, GRID, learns=True).taken
+    taken = decide(steps, [own], plan, GRID, learns=True).taken
     assert taken.name == LEARNED
     assert taken.factors.tolist() == FACTORS[:kept] + [0.0] * (4 - kept)
     # A scale that was not learned keeps all.
     own = replace(own, factors=np.array(FACTORS))
-    assert decide(steps, [own], sheets, GRID, learns=False).taken.factors.tolist() == FACTORS
+    assert decide(steps, [own], plan, GRID, learns=False).taken.factors.tolist() == FACTORS
 
 
 @pytest.mark.parametrize(
@@ -414,7 +412,7 @@ def test_a_scale_is_learned_from_random_rows_and_cells_together(tmp_path):
     for path in tmp_path.rglob("000000-000000*"):
         path.unlink()
     _, job = written(tmp_path, X, codes)
-    parts, own = (Part.leaving_out(0, 600), Part((600, 1100), (1100, 1200))), one(1, "rbf")
+    parts, own = (Split.leaving_out(0, 600), Split((600, 1100), (1100, 1200))), one(1, "rbf")
 
     def learned(*parts):
         return learn(Steps(job), own, parts, GRID)
@@ -435,9 +433,9 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path):
     # The second feature says nothing.
     X = np.random.default_rng(4).random((300, 2)).astype("f4")
     _, job = written(tmp_path, X, (X[:, 0] > 0.5).astype("i4"))
-    sheet, start = sheets_of_sample(draw_rows(300, 300, 0, 0), 4000).final, GRID.start("rbf")
-    found = cross_evaluate_candidate(0, np.ones(2), start, sheet, GRID, job)
-    ((every,),) = read_cells(sheet.parts, 0, np.ones(2), job)
+    split_set, start = plan_of_sample(draw_rows(300, 300, 0, 0), 4000).final, GRID.start("rbf")
+    found = cross_evaluate_candidate(0, np.ones(2), start, split_set, GRID, job)
+    ((every,),) = read_cells(split_set.splits, 0, np.ones(2), job)
     halves = np.arange(150), np.arange(150, 300)
     learned = [
         learn_factors([TrialRows(every.rows.take(own), 150, own)], np.ones(2), start, AIM)[0]
@@ -459,18 +457,18 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path):
 
 def test_errors_of_regions_come_in_one_order_however_they_are_cut(tmp_path):
     job = regions_at(tmp_path, 2, 900)
-    sheet = Sheet(tuple(RegionPart(region, 100) for region in range(2)), most_trials=1)
+    split_set = SplitSet(tuple(RegionSplit(region, 100) for region in range(2)), most_trials=1)
     scales = np.ones(2), np.array([1.0, 0.0])
     given = [replace(one(1, "rbf"), factors=own) for own in scales]
-    first, second = (own.errors for own in evaluate(Steps(job), given, sheet, GRID))
+    first, second = (own.errors for own in evaluate(Steps(job), given, split_set, GRID))
     for name in ("weights", "groups"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     assert first.squared_error != second.squared_error
     # Regions are looked at apart; all at once gives the same.
-    whole = evaluate_candidate(0, scales[0], given[0].trial, sheet, GRID, job)
+    whole = evaluate_candidate(0, scales[0], given[0].trial, split_set, GRID, job)
     np.testing.assert_array_equal(whole[3], first.squared)
     # Their rows are dense: what they teach is all kept.
-    part = RegionPart(0, 900, 1)
+    part = RegionSplit(0, 900, 1)
     wanted, _ = learn_factors([*cells_of(part, scales[0], job)], scales[0], given[0].trial, AIM)
     assert wanted[0] > 1.5 * wanted[1]
     np.testing.assert_allclose(learn(Steps(job), given[0], [part], GRID).factors, wanted, rtol=1e-3)

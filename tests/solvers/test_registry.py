@@ -41,7 +41,7 @@ def test_every_loss_has_a_solver(target, loss):
 
 
 def test_losses_without_neighborhoods_say_who_has_them():
-    with pytest.raises(ParameterError, match=r"not neighborhoods; .* by 'hinge'\."):
+    with pytest.raises(ParameterError, match=r"cannot train neighborhoods\. Give one of 'hinge'\."):
         find_neighborhood_solver(SolverSpec(loss="squared_error"))
 
 

@@ -18,7 +18,7 @@ EXCEPTIONS = {
     "estimators/store.py": "unpacks a pickle's archive into a new temporary folder",
     "estimators/tables.py": "looks at users' .npy files",
     "kernels/_jit.py": "its own sources, which what was compiled and kept is of",
-    "written.py": "its own sources, which help is read from",
+    "parsed_code.py": "its own sources, which help is read from",
     "store/bucket.py": "a file of this process, for what is put when all of it is known",
     "store/dataset.py": "data sets, which Zarr reads and writes",
     "store/owner.py": "whether a process still runs: /proc",

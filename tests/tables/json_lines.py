@@ -1,6 +1,6 @@
 """A worked example of a format of tables: JSON lines, an object a row. It stands in one module.
 
-What makes it known everywhere is one more line in `daskls.sources.door.FORMATS`:
+What makes it known everywhere is one more line in `daskls.sources.formats.FORMATS`:
 ``Format((".jsonl",), "sources.json_lines:open_json_lines")``.
 """
 

@@ -25,9 +25,9 @@ import daskls
 from daskls import DataError, ParameterError, StoreError
 from daskls.sources.base import BATCH_FIELDS, MEDIAN_SAMPLE, TableOptions
 from daskls.sources.columns import MAX_CATEGORIES
-from daskls.sources.door import open_source
 from daskls.sources.encoding import ColumnEncoding, TableEncoding, UnseenCounts
 from daskls.sources.files import TEXT_BLOCK_NBYTES
+from daskls.sources.formats import open_source
 from daskls.sources.scan import scan_table
 
 PARAMS = {
@@ -841,6 +841,6 @@ def test_queries_may_lack_what_training_rows_had(tmp_path):
     filled = gaps.assign(age=whole.age.median())
     model.save(tmp_path / "m")
     for own in (model, daskls.load(tmp_path / "m")):
-        with pytest.warns(UserWarning, match=r"none: 20 in 'age'\. They count as the median"):
+        with pytest.warns(UserWarning, match=r"none: 20 in 'age'\. Numbers count as the median"):
             found = own.decision_function(gaps)
     np.testing.assert_array_equal(found, model.decision_function(filled))

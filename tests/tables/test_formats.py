@@ -13,8 +13,8 @@ from tables import json_lines
 
 from daskls import DataError, StoreError, TableEncoder, VoronoiSVC
 from daskls.datasets import convert
-from daskls.sources import door
-from daskls.sources.door import Format, find_files, format_of
+from daskls.sources import formats
+from daskls.sources.formats import Format, find_files, format_of
 from daskls.sources.write import write_predictions
 from daskls.store import folder
 
@@ -27,7 +27,7 @@ SMALL = {"cell_size": 200, "C": 1.0, "gamma": 5.0, "random_state": 0}
 def rows(tmp_path, monkeypatch):
     """A file in the format of the worked example, which one line has made known."""
     known = Format((".jsonl",), "sources.json_lines:open_json_lines")
-    monkeypatch.setattr(door, "FORMATS", (*door.FORMATS, known))
+    monkeypatch.setattr(formats, "FORMATS", (*formats.FORMATS, known))
     monkeypatch.setitem(sys.modules, "daskls.sources.json_lines", json_lines)
     lines = [
         json.dumps({"a": a, "b": b, "side": side})

@@ -25,8 +25,8 @@ from support import run_cli as run
 
 import daskls
 from daskls.datasets import convert
-from daskls.sources.door import open_source
 from daskls.sources.encoding import ColumnEncoding, TableEncoding
+from daskls.sources.formats import open_source
 from daskls.sources.write import encoded, write_features
 
 N_ROWS = 700

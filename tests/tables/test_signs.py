@@ -13,8 +13,8 @@ from support import run_cli as run
 import daskls
 from daskls import DataError, TableEncoder
 from daskls.sources.base import TableOptions, TableSource
-from daskls.sources.door import open_source
 from daskls.sources.encoding import ColumnEncoding, TableEncoding, UnseenCounts
+from daskls.sources.formats import open_source
 from daskls.sources.scan import scan_table
 from daskls.sources.signs import with_numbers
 

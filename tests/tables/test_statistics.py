@@ -19,8 +19,8 @@ import daskls
 from daskls import DataError
 from daskls.sources import many_values, statistics
 from daskls.sources.base import TableOptions
-from daskls.sources.door import open_source
 from daskls.sources.encoding import TableEncoding
+from daskls.sources.formats import open_source
 from daskls.sources.scan import scan_table
 from daskls.sources.statistics import N_FOLDS, keys_and_folds
 from daskls.sources.write import encoded
@@ -141,7 +141,7 @@ def test_an_unknown_value_has_the_mean_of_all_rows_and_is_counted():
     found = scan(table)
     with (
         pytest.warns(UserWarning, match=r"1 in 'city' \('Atlantis' in row 0"),
-        pytest.warns(UserWarning, match="1 in 'city'. They count"),
+        pytest.warns(UserWarning, match="1 in 'city'. Numbers count"),
     ):
         model.predict(queries)
     with pytest.warns(UserWarning, match="no training row had"):

@@ -16,9 +16,9 @@ from support import run_cli as run
 import daskls
 from daskls import DataError, TableEncoder
 from daskls.datasets import convert
-from daskls.sources.door import open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.files import open_text
+from daskls.sources.formats import open_source
 from daskls.sources.header import TableHints
 
 hypothesis = pytest.importorskip("hypothesis")

@@ -220,7 +220,7 @@ def broken_files(folder):
         yield name, words
     for name in ("folder.csv", "folder.parquet", "folder.npz"):
         (folder / name).mkdir()
-        yield name, "is a folder, and holds no files of a table"
+        yield name, "is a folder without files of tables"
     (folder / "gone.parquet").symlink_to(folder / "nowhere.parquet")
     yield "gone.parquet", "No such file"
     (folder / "parts").mkdir()
@@ -246,7 +246,7 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
 def test_a_parquet_file_that_is_cut_while_it_is_read_is_one_sentence(tmp_path):
     path = tmp_path / "t.parquet"
     ROWS.to_parquet(path)
-    source = daskls.sources.door.open_source(path).open("t", tmp_path)
+    source = daskls.sources.formats.open_source(path).open("t", tmp_path)
     path.write_bytes(b"")
     with pytest.raises(
         DataError, match=r"t\.parquet cannot be read: .*has changed; write it again"

@@ -9,7 +9,7 @@ from daskls.blas import one_blas_thread
 from daskls.cluster import run_each
 from daskls.kernels.copies import find_copies
 from daskls.live.record import report_cells
-from daskls.methods.held_out import Draw, HeldOutRows, draw_of, map_held_out, maps_held_out
+from daskls.methods.held_out import HeldOutRows, RowSampler, map_held_out, maps_held_out, sampler_of
 from daskls.partition.base import Partition
 from daskls.partition.grow import cut_into_cells
 from daskls.partition.space import BRANCH_SIZES, Space
@@ -93,7 +93,7 @@ def fit_bundle(bundle: Bundle, fit: Fit, exchange: Exchange) -> BundleReport | N
     if has_bundle(fit.root, bundle.first_leaf, bundle.last_leaf):
         return None
     partition = load_partition(fit)
-    solver, draw = find_solver(fit.spec), draw_of(fit)
+    solver, sampler = find_solver(fit.spec), sampler_of(fit)
     branches: list[Tree] = []
     models: list[LocalModel] = []
     held: list[HeldOutRows] = []
@@ -103,10 +103,10 @@ def fit_bundle(bundle: Bundle, fit: Fit, exchange: Exchange) -> BundleReport | N
         for leaf, rows in enumerate(map(Rows.merged, read), bundle.first_leaf):
             tree, cells = _cut(partition, rows, leaf, fit, solver.merges_targets)
             branches.append(tree)
-            cell_rows = _cells_of(rows, tree, cells, leaf, partition, fit, draw)
+            cell_rows = _cells_of(rows, tree, cells, leaf, partition, fit, sampler)
             models.extend(solver.fit(cell_rows, fit.spec))
-            if draw is not None and maps_held_out(fit):
-                held.append(HeldOutRows.of_leaf(rows, cells, models[-tree.n_leaves :], draw))
+            if sampler is not None and maps_held_out(fit):
+                held.append(HeldOutRows.of_leaf(rows, cells, models[-tree.n_leaves :], sampler))
     first, last = bundle.first_leaf, bundle.last_leaf
     extra = {**tree_arrays(branches, BRANCH_SIZES), **grid_arrays(models)}
     if held:
@@ -133,7 +133,7 @@ def _cells_of(
     leaf: int,
     partition: Partition,
     fit: Fit,
-    draw: Draw | None,
+    sampler: RowSampler | None,
 ) -> Iterator[CellRows]:
     """Yield the rows of each cell of a leaf; lazily, as the solver decides how many it holds."""
     number = partition.partition_of(leaf)
@@ -141,7 +141,7 @@ def _cells_of(
         part = rows.take(np.flatnonzero(cells == cell))
         report = CellReport(cell, leaf, part.n_rows, 0, 0.0, partition=number)
         seed = CELL_FOLDS(fit.seed, leaf=leaf, cell=cell)
-        positions = None if draw is None else draw.positions(part)
+        positions = None if sampler is None else sampler.positions(part)
         n_evaluated = evaluated_rows(part.n_rows, fit.n_rows)
         columns = part.X, part.targets, part.weights, report, seed, positions, n_evaluated
         yield CellRows(*columns, part.counts)

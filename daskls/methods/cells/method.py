@@ -6,12 +6,12 @@ from typing import Any
 
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes
-from daskls.methods.scores import mean_of_all, mean_of_views
+from daskls.methods.scores import mean_of_all, mean_of_partitions
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition
 from daskls.plan.bundles import Resources, SamplePlan, group_nbytes, plan_sample
 from daskls.plan.checks import check_block, excess
-from daskls.plan.fit import Expected
+from daskls.plan.fit import FitCost
 from daskls.records import F4, MIB, Float64, Reals
 from daskls.run.contract import FitState, Method, RegroupedRows
 from daskls.solvers.registry import find_loss, find_solver
@@ -31,7 +31,7 @@ CELL_PARTS = (
 
 
 @dataclass(frozen=True)
-class Voronoi(Method):
+class CellMethod(Method):
     """Thomann et al.: an SVM for each Voronoi cell, of one partition or several."""
 
     name = ""
@@ -67,8 +67,8 @@ class Voronoi(Method):
         index_cells(state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        views = self.space(reader).find(X)
-        return mean_of_all(reader, X) if views is None else mean_of_views(reader, X, views)
+        leaves = self.space(reader).find(X)
+        return mean_of_all(reader, X) if leaves is None else mean_of_partitions(reader, X, leaves)
 
     def check_index(self, reader: ModelReader) -> None:
         self.space(reader)
@@ -82,7 +82,7 @@ class Voronoi(Method):
 
 
 @dataclass(frozen=True)
-class RandomChunks(Voronoi):
+class RandomChunks(CellMethod):
     """The paper's baseline: random chunks of rows, whose mean predicts."""
 
     name = "chunks"
@@ -107,7 +107,7 @@ class RandomChunks(Voronoi):
 
     def expected(
         self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
-    ) -> Expected:
+    ) -> FitCost:
         expected = super().expected(sizes, n_leaves, n_partitions, resources)
         return replace(expected, n_models=n_leaves)
 

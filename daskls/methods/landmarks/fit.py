@@ -33,7 +33,7 @@ from daskls.methods.landmarks.plan import (
 )
 from daskls.methods.landmarks.solve import (
     JointJob,
-    Round,
+    ProblemBatch,
     Solutions,
     evaluate_group,
     solve_group,
@@ -58,7 +58,7 @@ STEPS_STAT, SUPPORT_STAT = 5, 6
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class BestRounds:
     """The solutions of p problems: the round of each one's best value, and its index there."""
 
     rounds: Int64
@@ -205,7 +205,7 @@ def _search(
     groups: list[tuple[int, int]],
     job: JointJob,
     state: FitState,
-) -> Solved:
+) -> BestRounds:
     """Search the biases of all problems; a round solves all cells for one bias of each problem."""
     table = np.array(problems, np.float64)
     searches = [BiasSearch(job.fit.spec.tol) for _ in problems]
@@ -217,7 +217,7 @@ def _search(
         while still:
             before = np.array([indices[p].get(number - 1, 0) for p in still])
             table[still, 3] = [searches[p].bias for p in still]
-            now = Round(phase, number, table[still], before)
+            now = ProblemBatch(phase, number, table[still], before)
             stats = np.concatenate(
                 compute_each(solve_group, [(g, now, job) for g in groups], state.client)
             )
@@ -239,7 +239,7 @@ def _search(
             still = [p for p in still if searches[p].is_open]
             number += 1
     best = [search.best for search in searches]
-    return Solved(
+    return BestRounds(
         np.array([e.round for e in best]),
         np.array([indices[p][e.round] for p, e in enumerate(best)]),
         np.array([e.bias for e in best]),
@@ -249,7 +249,7 @@ def _search(
 
 
 def _read_solution(
-    solved: Solved, groups: list[tuple[int, int]], job: JointJob
+    solved: BestRounds, groups: list[tuple[int, int]], job: JointJob
 ) -> tuple[Float64, Int64]:
     """Return theta, (q, k, l), and the number of rows with alpha > 0 in each cell, (k,)."""
     theta: list[Float64] = []
@@ -269,7 +269,7 @@ def _read_solution(
 
 
 def _report(
-    shared: CellReport, leaf_rows: Int64, solved: Solved, support: Int64, errors: Float64
+    shared: CellReport, leaf_rows: Int64, solved: BestRounds, support: Int64, errors: Float64
 ) -> Table:
     rows = [
         replace(

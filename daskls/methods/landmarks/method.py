@@ -20,7 +20,7 @@ from daskls.methods.landmarks.plan import (
 )
 from daskls.partition.base import Partition
 from daskls.plan.bundles import Resources, SamplePlan
-from daskls.plan.fit import Expected
+from daskls.plan.fit import FitCost
 from daskls.records import Float64, Reals
 from daskls.run.contract import FitState, Method, RegroupedRows
 from daskls.store.contents import StorePart
@@ -45,7 +45,7 @@ class L3(LandmarkSpec, Method):
 
     def expected(
         self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
-    ) -> Expected:
+    ) -> FitCost:
         return expected_landmarks(self, sizes, n_leaves)
 
     def cut(self, state: FitState) -> Partition:

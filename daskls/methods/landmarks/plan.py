@@ -9,7 +9,7 @@ from daskls.kernels.route import GEMM_ROWS
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import Resources, group_neighbors, plan_sample, share_of
 from daskls.plan.checks import check_block, excess
-from daskls.plan.fit import Expected
+from daskls.plan.fit import FitCost
 from daskls.records import F8, Mask, SolverSpec
 from daskls.solvers.base import ROW_TEMPORARIES
 
@@ -75,14 +75,14 @@ def check_landmarks(method: LandmarkSpec, sizes: TaskSizes, resources: Resources
         )
 
 
-def expected_landmarks(method: LandmarkSpec, sizes: TaskSizes, n_cells: int) -> Expected:
+def expected_landmarks(method: LandmarkSpec, sizes: TaskSizes, n_cells: int) -> FitCost:
     rows = max(sizes.n_rows // n_cells, 1)
     n_landmarks = asked_landmarks(method, sizes.spec, sizes.n_features)
     n_problems = n_candidates(sizes.spec) * sizes.n_outputs
     groups = group_cells([rows] * n_cells, sizes.n_features, n_landmarks, n_problems)
     nbytes = landmark_nbytes(sizes, rows, n_landmarks, n_problems)
     models = n_cells * (n_landmarks + sizes.n_features) * sizes.n_outputs + n_landmarks**2
-    return Expected(len(groups), n_cells, nbytes, models * F8 + map_nbytes(sizes.spec, n_landmarks))
+    return FitCost(len(groups), n_cells, nbytes, models * F8 + map_nbytes(sizes.spec, n_landmarks))
 
 
 def has_map(spec: SolverSpec) -> bool:

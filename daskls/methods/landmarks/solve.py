@@ -36,7 +36,7 @@ class JointJob:
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class ProblemBatch:
     """Problems (positive class, C, fold left out or -1, bias), and their places before."""
 
     phase: str
@@ -92,7 +92,7 @@ def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Ro
         yield cell - cells[0], rows, project_rows(rows.X, *seen_by)
 
 
-def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
+def solve_group(cells: tuple[int, int], round: ProblemBatch, job: JointJob) -> Float64:
     """Solve all problems of a round in some cells; return the statistics, (c, p, N_STATS)."""
     task = job.fit.root, round.phase, round.number, cells
     done = read_stats(*task)
@@ -134,7 +134,7 @@ def _folds(rows: Rows, job: JointJob) -> Int64:
     return np.where(is_few, folds[first[group]], folds)
 
 
-def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
+def _start(cells: tuple[int, int], round: ProblemBatch, job: JointJob) -> CellStates:
     """Return the states in which a round starts: zero, or those the round before ended in."""
     n_cells = cells[1] - cells[0] + 1
     n_problems = len(round.problems)

@@ -25,7 +25,7 @@ from daskls.neighbors.approximate import building_nbytes, graph_nbytes
 from daskls.neighbors.search import metric_of
 from daskls.plan.bundles import Resources, bundle_work, model_nbytes
 from daskls.plan.checks import gathering_nbytes
-from daskls.plan.fit import Expected
+from daskls.plan.fit import FitCost
 from daskls.run.contract import EACH, FitState
 from daskls.store.models import all_bundles, finished_bundles, missing_bundles
 from daskls.store.reader import write_index
@@ -87,7 +87,6 @@ def _bundles(state: FitState, centers: Centers, n_neighbors: int) -> list[Center
 
 
 def _bundle_size(sizes: TaskSizes, n_centers: int, n_neighbors: int) -> int:
-    """Return the most centers of a bundle."""
     # Training a neighborhood costs the square of its rows.
     work = float(n_neighbors) ** 2
     # A task holds the models of its bundle until they are written.
@@ -98,7 +97,7 @@ def _bundle_size(sizes: TaskSizes, n_centers: int, n_neighbors: int) -> int:
 # ---- what a fit is expected to take ----
 
 
-def expected_rows(method: NeighborSpec, sizes: TaskSizes, resources: Resources) -> Expected:
+def expected_rows(method: NeighborSpec, sizes: TaskSizes, resources: Resources) -> FitCost:
     """Return what methods take that only gather rows, and train or vote when they predict."""
     nbytes = gathering_nbytes(sizes)
     if method.selects_once:
@@ -107,14 +106,14 @@ def expected_rows(method: NeighborSpec, sizes: TaskSizes, resources: Resources) 
         nbytes = max(nbytes, needed)
     stored = sizes.n_rows * sizes.row_nbytes
     if method.n_groups is None:
-        return Expected(0, 0, nbytes, stored)
+        return FitCost(0, 0, nbytes, stored)
     d = sizes.n_features
     grouped = grouped_rows(d, sizes.leaf_rows, sizes.n_rows)
     nbytes = max(nbytes, building_nbytes(grouped, d))
-    return Expected(-(-sizes.n_rows // grouped), 0, nbytes, stored + graph_nbytes(sizes.n_rows, d))
+    return FitCost(-(-sizes.n_rows // grouped), 0, nbytes, stored + graph_nbytes(sizes.n_rows, d))
 
 
-def expected_centers(method: NeighborSpec, sizes: TaskSizes, resources: Resources) -> Expected:
+def expected_centers(method: NeighborSpec, sizes: TaskSizes, resources: Resources) -> FitCost:
     method, rows = method.for_rows(sizes.n_rows), expected_rows(method, sizes, resources)
     k = method.n_neighbors[len(method.n_neighbors) // 2]
     n_centers = _n_centers(sizes.n_rows, method.inner(k))
@@ -126,7 +125,7 @@ def expected_centers(method: NeighborSpec, sizes: TaskSizes, resources: Resource
     stored = rows.model_nbytes if method.assign == "point" else 0
     client = NBYTES_PER_ROW * sizes.n_rows
     n_tasks, nbytes = n_tasks + rows.n_tasks, max(nbytes, rows.nbytes)
-    return Expected(n_tasks, n_centers, nbytes, models + stored, client)
+    return FitCost(n_tasks, n_centers, nbytes, models + stored, client)
 
 
 def _n_centers(n_rows: int, n_inner: int) -> int:

@@ -60,7 +60,6 @@ _building = fork_safe(threading.Lock())
 
 
 def open_searched(method: NeighborSpec, reader: ModelReader) -> LeafReader:
-    """Return the rows of a model that predictions search."""
     nbytes = CACHE_NBYTES if method.n_groups is None else GROUPS_NBYTES
     return open_leaves(reader.root.where(), reader.fingerprint, nbytes)
 

@@ -15,9 +15,9 @@ from daskls.methods.neighborhoods.parts import (
 from daskls.methods.neighborhoods.plan import NeighborSpec, check_neighborhoods
 from daskls.methods.neighborhoods.queries import score_lazily
 from daskls.methods.probability import shares
-from daskls.methods.scores import mean_of_views
+from daskls.methods.scores import mean_of_partitions
 from daskls.plan.bundles import Resources
-from daskls.plan.fit import Expected
+from daskls.plan.fit import FitCost
 from daskls.records import F8, Float64, Ints, Reals
 from daskls.run.contract import FitState, Method, RegroupedRows
 from daskls.store.contents import StorePart
@@ -44,7 +44,7 @@ class NeighborMethod(NeighborSpec, Method):
 
     def expected(
         self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
-    ) -> Expected:
+    ) -> FitCost:
         from daskls.methods.neighborhoods.fit import expected_rows
 
         return expected_rows(self, sizes, resources)
@@ -89,7 +89,7 @@ class Falk(NeighborMethod):
 
     def expected(
         self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
-    ) -> Expected:
+    ) -> FitCost:
         from daskls.methods.neighborhoods.fit import expected_centers
 
         return expected_centers(self, sizes, resources)
@@ -101,10 +101,10 @@ class Falk(NeighborMethod):
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         if self.assign == "point":
-            return mean_of_views(reader, X, [find_owners(self, reader, X)])
+            return mean_of_partitions(reader, X, [find_owners(self, reader, X)])
         n_centers = self.n_centers if self.assign == "k_centers" else 1
         cells = nearest_centers(reader, X, min(n_centers, reader.n_cells))
-        return mean_of_views(reader, X, list(cells.T))
+        return mean_of_partitions(reader, X, list(cells.T))
 
     def clean_up(self, root: Root) -> None:
         """Also removes the rows where predictions only need the centers."""
@@ -151,7 +151,7 @@ class KNNSVM(NeighborMethod):
 
     def check_index(self, reader: ModelReader) -> None:
         if self.selection == "left_out" and reader.selected("C") is None:
-            raise damaged(reader.index.where(), "the model lacks what its fit selected")
+            raise damaged(reader.index.where(), "it lacks the selected values of C and gamma")
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
         from daskls.methods.neighborhoods.noise import leave_one_out

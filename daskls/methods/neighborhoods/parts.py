@@ -78,7 +78,7 @@ def read_centers(root: Root) -> Centers | None:
         or positions[-1] >= n_rows
         or (np.diff(positions) <= 0).any()
     ):
-        raise damaged(part.where(), "those of centers do not increase within the rows")
+        raise damaged(part.where(), "its positions of centers are not increasing row numbers")
     return Centers(positions, n_rounds, n_searched, part)
 
 

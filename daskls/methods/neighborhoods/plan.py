@@ -87,7 +87,6 @@ def check_neighborhoods(
 
 
 def grouped_rows(n_features: int, leaf_rows: int, n_rows: int) -> int:
-    """Return the most rows of a group of leaves."""
     return min(max(most_grouped(n_features), leaf_rows), n_rows)
 
 

@@ -42,7 +42,6 @@ N_TASKS = 64
 
 
 def select(state: FitState, neighbors: NeighborSpec) -> tuple[Fit, int]:
-    """Return the fit with the parameters that are selected, and k."""
     resolved = state.resolved_spec if neighbors.percentiles is None else state.request.spec
     fit = replace(state.fit, method=neighbors, spec=resolved)
     if not neighbors.selects_once:

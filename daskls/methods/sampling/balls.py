@@ -13,7 +13,13 @@ from daskls.errors import MemoryPlanError
 from daskls.methods.base import one_leaf
 from daskls.methods.sampling.parts import has_part, read_part, read_part_rows, write_part
 from daskls.methods.sampling.plan import WAITING_PAIRS, most_pairs
-from daskls.methods.sampling.search import N_SEARCH_TASKS, SampleSearch, Step, errors_of, stalls
+from daskls.methods.sampling.search import (
+    N_SEARCH_TASKS,
+    SampleSearch,
+    SearchStep,
+    errors_of,
+    stalls,
+)
 from daskls.methods.sampling.train import (
     SAMPLES,
     SUPPORT,
@@ -73,7 +79,7 @@ class BallPairs:
 
 
 class RadiusSearch(SampleSearch):
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[SearchStep]:
         """Train the subsamples, measure radii, then train at one radius after the other."""
         n = self.job.draws.n_subsamples
         radii = None
@@ -116,10 +122,10 @@ class RadiusSearch(SampleSearch):
             write_part(self.root, RADII, 0, 0, {"radii": radii})
         return read_part(self.root, RADII, 0, 0, ("radii",))["radii"]
 
-    def _try_radii(self, scales: list[float], radii: Float64) -> list[Step]:
+    def _try_radii(self, scales: list[float], radii: Float64) -> list[SearchStep]:
         median = float(np.median(radii))
         quotas = ball_quotas(radii, self.job.draws.n_others)
-        steps: list[Step] = []
+        steps: list[SearchStep] = []
         before: Int64 | None = None
         for number, scale in enumerate(scales):
             numbers = self._sample_balls(number, scale, median, quotas)
@@ -238,8 +244,8 @@ def _check_kept(pairs: BallPairs, job: BallJob) -> None:
     """Refuse more pairs than fit in a task; only a task of a single ball can have more."""
     if len(pairs) > job.most:
         raise MemoryPlanError(
-            f"One ball draws {len(pairs)} rows or more, but a task may hold {job.most} of them; "
-            f"give radius_scale below {job.scale:g}, or give each worker more memory or fewer "
+            f"One ball draws at least {len(pairs)} rows, but a task may hold {job.most}; give "
+            f"radius_scale below {job.scale:g}, or give each worker more memory or fewer "
             "threads."
         )
 

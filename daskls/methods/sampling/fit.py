@@ -16,13 +16,13 @@ from daskls.methods.sampling.plan import (
     beside_svc,
     sample_nbytes,
 )
-from daskls.methods.sampling.search import SampleSearch, Step, errors_of, stalls
+from daskls.methods.sampling.search import SampleSearch, SearchStep, errors_of, stalls
 from daskls.methods.sampling.train import KEPT, SAMPLES, SamplingJob, read_drawn, read_further
 from daskls.neighbors.search import find_nearest, order_by_leaf
 from daskls.partition.shuffle import plan_draws, sampling_sizes
 from daskls.plan.bundles import Resources, model_nbytes
 from daskls.plan.checks import gathering_nbytes
-from daskls.plan.fit import Expected
+from daskls.plan.fit import FitCost
 from daskls.records import Int64, LeafRows
 from daskls.run.contract import FitState
 from daskls.store.layout import Root
@@ -48,7 +48,7 @@ def fit_samples(
     _finish(state.root, search.steps(), search.job)
 
 
-def _finish(root: Root, steps: list[Step], job: SamplingJob) -> None:
+def _finish(root: Root, steps: list[SearchStep], job: SamplingJob) -> None:
     """Write the index: the model of the smallest validation error, the first one in a tie."""
     best = min(steps, key=lambda step: (step.report.validation_error, step.number))
     path = [
@@ -81,8 +81,8 @@ class RoundSearch(SampleSearch):
 
     n_rounds = 10
 
-    def steps(self) -> list[Step]:
-        steps: list[Step] = []
+    def steps(self) -> list[SearchStep]:
+        steps: list[SearchStep] = []
         with self.state.clock.stage("search", self.n_rounds + 1, self.count_steps):
             for number in range(self.n_rounds + 1):
                 if not has_part(self.root, SAMPLES, number, number):
@@ -96,7 +96,7 @@ class RoundSearch(SampleSearch):
                     break
         return steps
 
-    def _sample_round(self, number: int, steps: list[Step]) -> tuple[Int64, Int64]:
+    def _sample_round(self, number: int, steps: list[SearchStep]) -> tuple[Int64, Int64]:
         draws = self.job.draws
         if number == 0:
             rows, _, positions = read_drawn(self.job, 0, draws.n_sampled)
@@ -155,7 +155,7 @@ def nearest_of(step: int) -> str:
 
 def expected_samples(
     method: SamplingSpec, sizes: TaskSizes, resources: Resources, growth: float
-) -> Expected:
+) -> FitCost:
     """Return what samples take whose largest has ``growth`` rows for each subsampled one."""
     n_rows = sizes.n_rows
     fraction, n_subsamples = sampling_sizes(
@@ -166,4 +166,4 @@ def expected_samples(
     nbytes = sample_nbytes(sizes, max(trained, method.n_selecting(draws)), method.loss)
     # A worker holds the SVC, once loaded, beside all that it does.
     largest = max(nbytes, gathering_nbytes(sizes)) + (0 if resources.has_svc else SVC_NBYTES)
-    return Expected(n_subsamples + 1, 1, largest, model_nbytes(sizes, trained))
+    return FitCost(n_subsamples + 1, 1, largest, model_nbytes(sizes, trained))

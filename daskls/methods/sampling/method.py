@@ -15,9 +15,9 @@ from daskls.methods.sampling.plan import (
     check_subsamples,
     most_pairs,
 )
-from daskls.methods.scores import mean_of_views
+from daskls.methods.scores import mean_of_partitions
 from daskls.plan.bundles import Resources
-from daskls.plan.fit import Expected
+from daskls.plan.fit import FitCost
 from daskls.records import Float64, Reals
 from daskls.run.contract import FitState, Method, RegroupedRows
 from daskls.store.contents import StorePart
@@ -49,7 +49,7 @@ class Sampling(SamplingSpec, Method):
 
     def expected(
         self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
-    ) -> Expected:
+    ) -> FitCost:
         from daskls.methods.sampling.fit import expected_samples
 
         return expected_samples(self, sizes, resources, self.growth)
@@ -60,7 +60,7 @@ class Sampling(SamplingSpec, Method):
         fit_samples(self, self.searcher(), state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        return mean_of_views(reader, X, [np.zeros(len(X), np.int64)])
+        return mean_of_partitions(reader, X, [np.zeros(len(X), np.int64)])
 
     def clean_up(self, root: Root) -> None:
         """Also removes the other models, and the rows."""

@@ -58,7 +58,6 @@ def write_part(
 def read_part(
     root: Location, kind: str, first: int, last: int, names: Iterable[str]
 ) -> dict[str, AnyArray]:
-    """Read some of a part's arrays."""
     return read_arrays(root, _key(kind, first, last), names)
 
 

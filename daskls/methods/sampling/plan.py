@@ -60,9 +60,9 @@ def check_subsamples(
     draws = plan_draws(n_rows, fraction, n_drawn, 0)
     if draws.subsample_rows < 2:
         raise ParameterError(
-            f"sample_fraction={fraction:g} of {n_rows} rows, of which {draws.n_validation} "
-            f"validate, in n_subsamples={n_drawn} gives subsamples of {draws.subsample_rows} "
-            f"row(s), but an SVM needs 2 at least; {_larger_subsamples(draws, fraction)}."
+            f"sample_fraction={fraction:g} of {n_rows} rows, less {draws.n_validation} for "
+            f"validation, in n_subsamples={n_drawn} gives subsamples of {draws.subsample_rows} "
+            f"row(s), but an SVM needs at least 2; {_larger_subsamples(draws, fraction)}."
         )
     check_block(sizes, resources)
     check_gather(sizes, resources)

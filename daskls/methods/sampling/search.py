@@ -42,7 +42,7 @@ N_SEARCH_TASKS = 32
 
 
 @dataclass(frozen=True)
-class Step:
+class SearchStep:
     """One model that was tried: its number, its beta or round, and the report of its training."""
 
     number: int
@@ -99,7 +99,7 @@ class SampleSearch:
         spec = replace(spec, C=C or least, gamma=gamma or first)
         self.job = replace(self.job, fit=replace(self.job.fit, spec=spec))
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[SearchStep]:
         raise NotImplementedError
 
     def run(
@@ -136,7 +136,7 @@ class SampleSearch:
     def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
         return compute_each(task, [args], self.state.client)[0]
 
-    def train(self, number: int, value: float, n_rows: int, remedy: str) -> Step:
+    def train(self, number: int, value: float, n_rows: int, remedy: str) -> SearchStep:
         """Train on the sample of a step, unless its model is stored; return the step."""
         remedy += f", or lower sample_fraction below {self.fraction:g}"
         self.check(n_rows, f"The sample of step {number}", remedy)
@@ -144,11 +144,11 @@ class SampleSearch:
         self.compute_small(fit_sample, number, replace(self.job, cache_nbytes=cache))
         return self._reported(number, value)
 
-    def _reported(self, number: int, value: float) -> Step:
+    def _reported(self, number: int, value: float) -> SearchStep:
         table = BundleModels(self.root, number, number, self.job.fit.spec).report()
-        return Step(number, value, CellReport(*table[0].item()))
+        return SearchStep(number, value, CellReport(*table[0].item()))
 
-    def constant(self, number: int, value: float) -> Step:
+    def constant(self, number: int, value: float) -> SearchStep:
         """Train a constant where subsamples have no support rows; DataError if rows differ."""
         if not (self._has_equal_rows() or self._has_mixed_subsample()):
             self._refuse_one_class()
@@ -235,7 +235,7 @@ def _positions(n_rows: int, job: SamplingJob) -> Int64:
     return ordered
 
 
-def errors_of(steps: list[Step]) -> list[float]:
+def errors_of(steps: list[SearchStep]) -> list[float]:
     return [step.report.validation_error for step in steps]
 
 

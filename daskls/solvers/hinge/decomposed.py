@@ -18,7 +18,7 @@ import numpy as np
 from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.hinge import solve_hinge
 from daskls.kernels.kernel import find_kernel
-from daskls.kernels.line import (
+from daskls.kernels.path import (
     gather_square,
     row_gaps,
     score_rows,

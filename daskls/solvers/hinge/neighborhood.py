@@ -31,7 +31,7 @@ from daskls.solvers.grid import Grid, assign_folds, count_gammas
 from daskls.solvers.hinge.problem import Problem
 from daskls.solvers.hinge.solver import HINGE
 from daskls.solvers.percentiles import neighborhood_grid
-from daskls.solvers.rows import CellData, Choice, Counts, LocalRows, kernel_of
+from daskls.solvers.rows import CellData, Choice, LocalRows, SolverCounts, kernel_of
 from daskls.solvers.width import ClassPairs
 
 
@@ -141,7 +141,7 @@ def _from_zero(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
         error=float("nan"),
         coef=np.zeros((k - 1, len(cell.codes)), np.float32),
         intercepts=np.zeros(k * (k - 1) // 2),
-        counts=Counts(),
+        counts=SolverCounts(),
     )
 
 
@@ -151,7 +151,7 @@ def _trained(cell: CellData, choice: Choice, spec: SolverSpec) -> Choice:
     find_kernel(spec.kernel).write(cell.base, choice.kernel, K)
     pairs = ClassPairs.of(cell, 0)
     starts = pairs.betas_of(choice.coef)
-    betas, offsets, counts = np.empty_like(starts), np.empty(len(pairs)), Counts()
+    betas, offsets, counts = np.empty_like(starts), np.empty(len(pairs)), SolverCounts()
     counts.add(choice.counts)
     for p, (_, _, rows, signs) in enumerate(cell.pairs()):
         K_pair, at = K if len(pairs) == 1 else K[np.ix_(rows, rows)], pairs.slice_of(p)

@@ -15,10 +15,10 @@ import numpy as np
 from daskls.kernels.exponential import multiply_rows
 from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.kernel import find_kernel
-from daskls.kernels.line import line_solver
+from daskls.kernels.path import path_solver
 from daskls.kernels.steps import UNCLIPPED, fill_gradient
 from daskls.records import Float32, Float64, Int64, KernelSpec, SolverSpec
-from daskls.solvers.rows import Counts, max_steps
+from daskls.solvers.rows import SolverCounts, max_steps
 
 
 class Problem:
@@ -38,10 +38,10 @@ class Problem:
     ) -> None:
         self.K, self.signs, self.weights, self.fold_ptr = K, signs, weights, fold_ptr
         self.spec = spec
-        self._lines = line_solver(
+        self._solve_path = path_solver(
             unit=find_kernel(spec.kernel).unit_diagonal, with_offset=spec.fit_intercept
         )
-        self.counts = Counts()
+        self.counts = SolverCounts()
 
     def bound_of(self, fold: int, cost: float) -> Float32:
         bound = self.signs * self.weights
@@ -78,11 +78,11 @@ class Problem:
         product: Float32,
         cost: float,
         tol: float,
-    ) -> tuple[Float32, float, Counts]:
+    ) -> tuple[Float32, float, SolverCounts]:
         m = len(beta)
         betas, offsets = np.empty((1, m), np.float32), np.empty((1, 1), np.float32)
         counts = np.zeros(3, np.int64)
-        self._lines(
+        self._solve_path(
             self.K.reshape(-1),
             np.zeros(1, np.int64),
             np.array([0, m]),
@@ -105,7 +105,7 @@ class Problem:
             offsets,
             counts,
         )
-        return betas[0], float(offsets[0, 0]), Counts(*counts.tolist())
+        return betas[0], float(offsets[0, 0]), SolverCounts(*counts.tolist())
 
 
 # Solvers stop at this share of the limit, so that the rounding of their sums seldom decides.
@@ -155,7 +155,7 @@ class Refinement:
             before, gaps = gaps, self._measure()
             is_open &= (gaps > self.limits) & (gaps <= STALLED_SHARE * before)
         n_at_limit = int((gaps > self.limits).sum())
-        self.problem.counts.add(Counts(n_steps, len(self.folds), n_at_limit))
+        self.problem.counts.add(SolverCounts(n_steps, len(self.folds), n_at_limit))
 
     def first_products(self) -> None:
         """Compute K times the initial betas; kernel values in float32 will do."""

@@ -4,10 +4,10 @@ from typing import cast
 
 import numpy as np
 
-from daskls.kernels.answers import vote_scores
+from daskls.kernels.decisions import vote_scores
 from daskls.kernels.exponential import gather_pairs, multiply_rows
 from daskls.kernels.kernel import find_kernel
-from daskls.kernels.line import line_solver
+from daskls.kernels.path import path_solver
 from daskls.kernels.steps import CLIPPED, UNCLIPPED
 from daskls.records import F4, F8, MIB, Float32, Float64, Int64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
@@ -18,7 +18,7 @@ from daskls.solvers.hinge.decomposed import (
     start_at,
 )
 from daskls.solvers.hinge.problem import Problem, Refinement
-from daskls.solvers.rows import Counts, kernel_of, max_steps
+from daskls.solvers.rows import SolverCounts, kernel_of, max_steps
 from daskls.solvers.width import BLOCKS_SHARE, ClassPairs, PairSolver, PathSolutions, WarmStart
 
 
@@ -30,7 +30,7 @@ class HingePairSolver(PairSolver):
 
     def __init__(self, pairs: ClassPairs, spec: SolverSpec, folds: list[int]) -> None:
         super().__init__(pairs, spec, folds)
-        self._solve = line_solver(
+        self._solve = path_solver(
             unit=find_kernel(spec.kernel).unit_diagonal, with_offset=spec.fit_intercept
         )
         self._cap = CLIPPED if spec.clipped_gap else UNCLIPPED
@@ -143,7 +143,7 @@ class HingePairSolver(PairSolver):
                 line.offsets,
                 counts,
             )
-        self.counts.add(Counts(*counts.tolist()))
+        self.counts.add(SolverCounts(*counts.tolist()))
         return line
 
     def finish(self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64) -> None:
@@ -246,7 +246,7 @@ class CachedPairSolver(PairSolver):
                 start_at(i, costs, bounds, products, self._seed_cost, before, ascent)
                 limit = tol * total * cost
                 n_steps, gap = ascent.run(self._cap, limit)
-                self.counts.add(Counts(n_steps, 1, int(gap > limit)))
+                self.counts.add(SolverCounts(n_steps, 1, int(gap > limit)))
                 place = pairs.slice_of(p)
                 line.betas[i, place] = ascent.beta[pairs.rows[place]]
                 self.values[i, p] = (ascent.signs - ascent.grad)[out]
@@ -279,7 +279,7 @@ class CachedPairSolver(PairSolver):
 class RowsProblem(Problem):
     def __init__(self, width: CachedPairSolver, p: int) -> None:
         self.width, self.p = width, p
-        self.signs, self.spec, self.counts = width.signs[p], width.spec, Counts()
+        self.signs, self.spec, self.counts = width.signs[p], width.spec, SolverCounts()
 
     def bound_of(self, fold: int, cost: float) -> Float32:
         trains = self.width.pairs.cell.folds != fold

@@ -185,9 +185,10 @@ def _least_pivot(factor: Floats, ridges: Float64) -> float:
 def _ridge_error(ridge: float, n_rows: int, trace: float, kernel: Kernel) -> ParameterError:
     remedy = "" if kernel.unit_diagonal else ", or scale the features to values near 1"
     return ParameterError(
-        f"C times a row's weight is {1 / (2 * ridge):.3g}, which leaves a ridge of {ridge:.3g} in "
-        f"a cell of {n_rows} rows, which float64 cannot tell from 0; lower C or the weights, "
-        f"so that their product is {1 / (2 * REMEDY_ROUNDINGS * EPS * trace):.1g} or less{remedy}."
+        f"C times a row's weight is {1 / (2 * ridge):.3g}; in a cell of {n_rows} rows this is a "
+        f"ridge of {ridge:.3g}, which is 0 within float64's precision. Lower C or the weights, "
+        f"so that their product is {1 / (2 * REMEDY_ROUNDINGS * EPS * trace):.1g} or "
+        f"less{remedy}."
     )
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from daskls.estimators.docs import KERNEL_TRAITS, written_docs
 from daskls.kernels.kernel import KERNELS, find_kernel
+from daskls.parsed_code import defaults_of
 from daskls.registry import FILTERS, METHODS, load_object
-from daskls.written import defaults_of
 
 PLACES = [*(place for entry in METHODS for place in entry.estimators), *FILTERS.values()]
 

@@ -123,15 +123,15 @@ class RobustCoding(NumberCoding):
         return missed, missed
 
 
-def aim_of(target: Target, spec: SolverSpec) -> TargetCoding:
+def coding_of(target: Target, spec: SolverSpec) -> TargetCoding:
     """Return the aim of a target, and of the loss in a spec.
 
-    >>> aim_of(Target("classes", np.arange(3)), SolverSpec())
+    >>> coding_of(Target("classes", np.arange(3)), SolverSpec())
     ClassCoding(n=3)
     """
     if target.kind == "classes":
-        return ClassCoding(target.n_aims)
+        return ClassCoding(target.n_targets)
     loss = find_loss(spec)
     if loss.is_robust:
-        return RobustCoding(target.n_aims, 0.0 if loss.of_levels else spec.tube)
-    return NumberCoding(target.n_aims)
+        return RobustCoding(target.n_targets, 0.0 if loss.of_levels else spec.tube)
+    return NumberCoding(target.n_targets)

@@ -88,5 +88,4 @@ def constants_of(place: str) -> dict[str, Any]:
 
 
 def constant_of(module: str, name: str) -> Any:
-    """Return a literal of a module."""
     return _bound_in(_read(module).body)[name]

@@ -258,7 +258,7 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     if os.path.isdir(text):
         files = _files_in(Path(text))
         if not files and format_of(text) is not None:
-            raise DataError(f"{text} is a folder, and holds no files of a table. Check the path.")
+            raise DataError(f"{text} is a folder without files of tables. Check the path.")
         return files
     if os.path.lexists(text):
         return [Path(text)]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sheets import drawn_of, regions_at
+from splits import drawn_of, regions_at
 
 from daskls.kernels.frame import scaled
 from daskls.run.sample import Sample
@@ -14,29 +14,29 @@ from daskls.scaling.regions import (
     COLLECTED,
     GATHERED,
     RegionJob,
-    RegionPart,
+    RegionSplit,
     cells_of,
-    draw_parts,
+    draw_splits,
     read_region,
     rows_in_run,
     widest,
 )
-from daskls.scaling.sheets import (
-    Part,
+from daskls.scaling.splits import (
     SampleJob,
-    Sheet,
+    Split,
+    SplitSet,
     draw_cells,
     draw_rows,
-    expected_parts,
+    expected_splits,
     held_out,
+    plan_of_regions,
+    plan_of_sample,
     race_rows,
     read_cells,
-    sheets_of_regions,
-    sheets_of_sample,
     token_of,
     write_rows,
 )
-from daskls.solvers.squares.aims import ClassCoding, NumberCoding
+from daskls.solvers.squares.target_coding import ClassCoding, NumberCoding
 
 RNG = np.random.default_rng(0)
 AIM = ClassCoding(2)
@@ -46,23 +46,25 @@ AIM = ClassCoding(2)
 @pytest.mark.parametrize("n_rows", [2, 30, 399, 400, 2999, 3000, 5999, 8000, 80_000])
 def test_no_row_answers_after_a_model_of_its_own(n_rows, cell_rows):
     drawn, held = drawn_of(n_rows, 4000, with_cells=n_rows == 8000), held_out(n_rows, 3)
-    sheets = sheets_of_sample(drawn, cell_rows)
+    plan = plan_of_sample(drawn, cell_rows)
 
     def rows_of(ends):
         found = drawn.rows[slice(*ends)].tolist()
         assert len({*found}) == len(found) == ends[1] - ends[0]
         return {*found}
 
-    before = [*sheets.rungs, *([sheets.thick, sheets.tuning] if sheets.learning else [])]
-    before = [part for sheet in before if sheet is not None for part in sheet.parts]
-    last = [*sheets.deciding.parts, *sheets.final.parts]
-    for part in (*before, *sheets.learning, *last):
+    before = [*plan.rungs, *([plan.thick, plan.tuning] if plan.learning else [])]
+    before = [part for split_set in before if split_set is not None for part in split_set.splits]
+    last = [*plan.deciding.splits, *plan.final.splits]
+    for part in (*before, *plan.learning, *last):
         train, asked = rows_of(part.train), rows_of(part.predicted)
         assert train
         # Left out in turn, or none of them.
         assert asked <= train if part.leaves_out else not train & asked
-        assert part.leaves_out == (part in (sheets.tuning or Sheet(())).parts) or not asked - train
-        if sheets.leave_out:
+        assert (
+            part.leaves_out == (part in (plan.tuning or SplitSet(())).splits) or not asked - train
+        )
+        if plan.leave_out:
             continue
         # What decides has taken no part before, and never trains.
         assert not held[[*train]].any()
@@ -70,19 +72,19 @@ def test_no_row_answers_after_a_model_of_its_own(n_rows, cell_rows):
             assert held[[*asked]].all()
         elif part in before:
             assert not held[[*asked]].any()
-    assert sheets.leave_out == (n_rows < 3000)
+    assert plan.leave_out == (n_rows < 3000)
     # Few rows are all predicted.
-    predicted = rows_of(sheets.final.parts[0].predicted)
-    assert not sheets.leave_out or len(predicted) == min(n_rows, 1500)
+    predicted = rows_of(plan.final.splits[0].predicted)
+    assert not plan.leave_out or len(predicted) == min(n_rows, 1500)
 
 
 @pytest.mark.parametrize("n_rows", [100, 2000, 5000, 8000])
 @pytest.mark.parametrize("cell_rows", [300, 4000])
 def test_what_is_planned_before_rows_are_drawn_is_enough(n_rows, cell_rows):
-    sheets = sheets_of_sample(drawn_of(n_rows, cell_rows, with_cells=n_rows >= 6000), cell_rows)
-    planned = race_nbytes(expected_parts(n_rows, cell_rows, has_cells=True), 5, 1)
-    for sheet in (*sheets.rungs, sheets.thick, sheets.deciding, sheets.final):
-        needed = rung_nbytes([part.sizes for part in sheet.parts], 5, 1)
+    plan = plan_of_sample(drawn_of(n_rows, cell_rows, with_cells=n_rows >= 6000), cell_rows)
+    planned = race_nbytes(expected_splits(n_rows, cell_rows, has_cells=True), 5, 1)
+    for split_set in (*plan.rungs, plan.thick, plan.deciding, plan.final):
+        needed = rung_nbytes([part.sizes for part in split_set.splits], 5, 1)
         # How many rows are held out is known only about.
         assert needed <= 1.1 * planned
 
@@ -128,13 +130,13 @@ def test_cells_whose_rows_differ_come_first(aim):
 
 def test_random_rows_weigh_as_much_as_all_cells_together():
     weights = [np.full(10, 2.0), np.array([1.0, 2.0, 3.0]), np.full(4, 1.5)]
-    found = Sheet((), has_random=True).weights(weights)
+    found = SplitSet((), has_random=True).weights(weights)
     assert found[:10].sum() == pytest.approx(found[10:].sum())
     np.testing.assert_allclose(found[10:] / found[10], np.r_[weights[1:][0], weights[2]])
     # Without these each row weighs what it does.
-    assert Sheet(()).weights(weights).tolist() == np.concatenate(weights).tolist()
+    assert SplitSet(()).weights(weights).tolist() == np.concatenate(weights).tolist()
     # Cells in which nothing is predicted are no reason to divide by 0.
-    assert np.isfinite(Sheet((), has_random=True).weights([weights[0], np.empty(0)])).all()
+    assert np.isfinite(SplitSet((), has_random=True).weights([weights[0], np.empty(0)])).all()
 
 
 def test_a_part_is_read_as_it_was_drawn(tmp_path):
@@ -143,7 +145,7 @@ def test_a_part_is_read_as_it_was_drawn(tmp_path):
     drawn, bases = draw_rows(900, *race_rows(900), 0), find_bases(X, ("none", "ranks"), 9)
     job = SampleJob(str(tmp_path), AIM, token_of(drawn, bases))
     write_rows(job, sample, drawn, bases)
-    parts = Part((0, 50), (50, 80)), Part.leaving_out(0, 50, 0.5)
+    parts = Split((0, 50), (50, 80)), Split.leaving_out(0, 50, 0.5)
     for number, base in enumerate(bases):
         (held,), (left_out,) = read_cells(parts, number, np.ones(3), job)
         for cell, n in ((held, 80), (left_out, 50)):
@@ -199,7 +201,7 @@ def test_rows_are_held_out_in_runs(tmp_path):
 def test_each_held_out_row_of_a_region_is_asked_once_and_no_other(tmp_path, factors):
     job = regions_at(tmp_path, 1, 900)
     every, factors = read_region(0, job), np.array(factors)
-    cells = list(cells_of(RegionPart(0, 100), factors, job))
+    cells = list(cells_of(RegionSplit(0, 100), factors, job))
     assert len(cells) > 4
     assert all(cell.n_training <= 100 for cell in cells)
     training = np.concatenate([cell.rows.weights[: cell.n_training] for cell in cells])
@@ -221,12 +223,12 @@ def test_each_held_out_row_of_a_region_is_asked_once_and_no_other(tmp_path, fact
 
 def test_cells_that_choose_are_drawn_of_what_is_not_held_out(tmp_path):
     job = regions_at(tmp_path, 3, 900)
-    parts = draw_parts(job, 8, 100, 5)
+    parts = draw_splits(job, 8, 100, 5)
     assert sorted(part.n_drawn for part in parts) == [2, 3, 3]
     assert {part.region for part in parts} == {0, 1, 2}
-    assert parts == draw_parts(job, 8, 100, 5)
+    assert parts == draw_splits(job, 8, 100, 5)
     drawn = {}
-    for part in (*parts, *draw_parts(job, 8, 100, 6)):
+    for part in (*parts, *draw_splits(job, 8, 100, 6)):
         held = {*(every := read_region(part.region, job)).weights[every.held]}
         cells = list(cells_of(part, np.ones(2), job))
         assert len(cells) == part.n_drawn
@@ -241,9 +243,9 @@ def test_cells_that_choose_are_drawn_of_what_is_not_held_out(tmp_path):
 
 
 def test_regions_end_in_cells_as_large_as_those_of_the_model(tmp_path):
-    sheets = sheets_of_regions(regions_at(tmp_path, 3, 900), 1000, 4000)
-    before = *sheets.learning, *sheets.tuning.parts, *sheets.deciding.parts
+    plan = plan_of_regions(regions_at(tmp_path, 3, 900), 1000, 4000)
+    before = *plan.learning, *plan.tuning.splits, *plan.deciding.splits
     assert {own.cell_rows for own in before} == {1000}
-    assert {own.cell_rows for own in sheets.final.parts} == {4000}
+    assert {own.cell_rows for own in plan.final.splits} == {4000}
     # All held-out rows decide.
-    assert [own.n_drawn for own in sheets.deciding.parts] == [None] * 3
+    assert [own.n_drawn for own in plan.deciding.splits] == [None] * 3

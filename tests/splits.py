@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from daskls.scaling.regions import RegionJob, _region_key
-from daskls.scaling.sheets import draw_cells, draw_rows, held_out, race_rows
-from daskls.solvers.squares.aims import ClassCoding
+from daskls.scaling.splits import draw_cells, draw_rows, held_out, race_rows
+from daskls.solvers.squares.target_coding import ClassCoding
 from daskls.store.artifact import write_artifact
 
 

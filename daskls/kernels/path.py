@@ -25,7 +25,7 @@ from daskls.kernels.offset import ascend_with_offset
 from daskls.kernels.steps import GENERAL, HALF, ONE, TINY, UNIT, ZERO, row_gap
 
 
-def line_solver(*, unit: bool, with_offset: bool) -> Callable[..., Any]:
+def path_solver(*, unit: bool, with_offset: bool) -> Callable[..., Any]:
     """Return the function that solves one fold along C.
 
     Parameters
@@ -55,12 +55,12 @@ def line_solver(*, unit: bool, with_offset: bool) -> Callable[..., Any]:
     - counts : int64 array, shape (3,). Increased by pair steps, solves, and solves that ended above
       ``tol``.
     """
-    solve = _solve_lines_with_offset if with_offset else _solve_lines
+    solve = _solve_path_with_offset if with_offset else _solve_path
     return partial(solve, UNIT if unit else GENERAL)
 
 
 @jit
-def _solve_lines(
+def _solve_path(
     unit, blocks, block_ptr, ptr, first, last, signs, bounds, bound_products, seeds, seed_products,
     seed_cost, costs, starts, stops, cap, tol, max_steps, betas, offsets, counts,
 ):  # fmt: skip
@@ -91,7 +91,7 @@ def _solve_lines(
 
 
 @jit
-def _solve_lines_with_offset(
+def _solve_path_with_offset(
     unit, blocks, block_ptr, ptr, first, last, signs, bounds, bound_products, seeds, seed_products,
     seed_cost, costs, starts, stops, cap, tol, max_steps, betas, offsets, counts,
 ):  # fmt: skip

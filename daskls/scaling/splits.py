@@ -1,6 +1,6 @@
-"""Sheets of rows: cells that train under trial, each with the rows that it predicts.
+"""Splits of rows: cells that train under trial, each with the rows that it predicts.
 
-A random sample is one cell, and so is any part of space with all of its rows. The sheets of a
+A random sample is one cell, and so is any part of space with all of its rows. The split sets of a
 search follow from numbers of rows alone. Candidates first see a few thousand random rows of the
 sample, stored in every coding; some are held out until the decision. Where the sample is all of the
 data, all rows of some cells are added, as random rows alone are less dense; where it is not,
@@ -19,23 +19,23 @@ from daskls.partition.grow import MIN_SIDE
 from daskls.partition.shuffle import row_keys
 from daskls.records import SMALLEST, Float32, Float64, Int64, Mask, Targets
 from daskls.run.sample import Sample
-from daskls.scaling.cells import SheetRows, TrialRows
-from daskls.scaling.coding import Base
+from daskls.scaling.cells import CodedRows, TrialRows
+from daskls.scaling.coding import BaseCoding
 from daskls.scaling.grid import tuning_cells
 from daskls.scaling.regions import (
     HELD_SHARE,
     LEAST_ROWS,
     LEFT_OUT_SHARE,
     RegionJob,
-    RegionPart,
+    RegionSplit,
     cut_rows,
-    draw_parts,
+    draw_splits,
     rows_in_run,
     widest,
 )
 from daskls.scaling.regions import cells_of as cells_of_region
 from daskls.seeds import HELD_ROWS, RACE
-from daskls.solvers.squares.aims import TargetCoding
+from daskls.solvers.squares.target_coding import TargetCoding
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.objects import open_store
 
@@ -61,7 +61,7 @@ TUNING_TRIALS, LAST_TRIALS, UNBOUNDED = 8, 4, 1 << 30
 
 
 @dataclass(frozen=True)
-class Part:
+class Split:
     """Random rows, or rows of a cell, that train, and rows to predict: (first, one past the last).
 
     Those that train, too, are predicted without themselves.
@@ -71,8 +71,8 @@ class Part:
     predicted: tuple[int, int]
 
     @classmethod
-    def leaving_out(cls, first: int, last: int, share: float = 1.0) -> "Part":
-        """Return a part that predicts a share of its training rows, each without itself."""
+    def leaving_out(cls, first: int, last: int, share: float = 1.0) -> "Split":
+        """Return a split that predicts a share of its training rows, each without itself."""
         return cls((first, last), (last - int(share * (last - first)), last))
 
     @property
@@ -91,7 +91,7 @@ class Part:
     def sizes(self) -> tuple[int, int]:
         return self.n_training, 0 if self.leaves_out else self.n_predicted
 
-    def of(self, rows: SheetRows) -> TrialRows:
+    def of(self, rows: CodedRows) -> TrialRows:
         positions = np.arange(*self.train)
         if not self.leaves_out:
             positions = np.concatenate([positions, np.arange(*self.predicted)])
@@ -99,19 +99,19 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """Parts that train and predict, by how many grid places a trial moves, and the most trials.
+class SplitSet:
+    """Splits that train and predict, by how many grid places a trial moves, and the most trials.
 
     Random rows, if they come first, weigh as much as all cells together.
     """
 
-    parts: tuple[Part | RegionPart, ...]
+    splits: tuple[Split | RegionSplit, ...]
     ridge_steps: tuple[int, ...] = (2, 1)
     most_trials: int = UNBOUNDED
     has_random: bool = False
 
     @property
-    def once(self) -> "Sheet":
+    def once(self) -> "SplitSet":
         return replace(self, most_trials=1)
 
     def weights(self, parts: Sequence[Float64]) -> Float64:
@@ -123,29 +123,29 @@ class Sheet:
 
 
 @dataclass(frozen=True, eq=False)
-class Sheets:
-    """The sheets of a search: `rungs` for many candidates, and those of the decision.
+class SearchPlan:
+    """The split sets of a search: `rungs` for many candidates, and those of the decision.
 
-    Rows of `tuning` choose width and ridge, those of each part in `learning` a scale; `deciding`
+    Rows of `tuning` choose width and ridge, those of each split in `learning` a scale; `deciding`
     compares models on rows that nothing has seen. `final` tunes what was chosen, with as many rows
-    as there are. Sheets are `is_dense` where all are of cells that lie as densely as those of the
+    as there are. They are `is_dense` where all are of cells that lie as densely as those of the
     model. As many rows train in `thick` as in `final`, and none that decides is predicted. Where
     rows are few (`leave_out`), `final` leaves out each in turn, and decides.
     """
 
-    learning: tuple[Part | RegionPart, ...]
-    final: Sheet
-    deciding: Sheet
-    tuning: Sheet | None = None
-    rungs: tuple[Sheet, ...] = ()
-    thick: Sheet | None = None
+    learning: tuple[Split | RegionSplit, ...]
+    final: SplitSet
+    deciding: SplitSet
+    tuning: SplitSet | None = None
+    rungs: tuple[SplitSet, ...] = ()
+    thick: SplitSet | None = None
     is_dense: bool = False
     leave_out: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class SampledRows:
-    """The rows of sheets, as positions in the sample.
+    """The rows of split sets, as positions in the sample.
 
     `pool` are random rows that are not held out, in a drawn order; `reserved` random ones that are.
     `cells` are training rows and held-out rows of some cells with all rows of their part of space.
@@ -179,19 +179,19 @@ Job = SampleJob | RegionJob
 
 
 def read_cells(
-    parts: Sequence[Part | RegionPart], base: int, factors: Float64, job: Job
+    splits: Sequence[Split | RegionSplit], base: int, factors: Float64, job: Job
 ) -> Iterator[Iterator[TrialRows]]:
-    """Yield the cells of each part: regions are cut in a scale, a sample is stored by base."""
+    """Yield the cells of each split: regions are cut in a scale, a sample is stored by base."""
     if isinstance(job, RegionJob):
-        for part in parts:
-            assert isinstance(part, RegionPart)
-            yield cells_of_region(part, factors, job)
+        for split in splits:
+            assert isinstance(split, RegionSplit)
+            yield cells_of_region(split, factors, job)
         return
     columns = read_arrays(job.root, job.key(base))
-    rows = SheetRows(*(columns[f.name] for f in fields(SheetRows)))
-    for part in parts:
-        assert isinstance(part, Part)
-        yield iter([part.of(rows)])
+    rows = CodedRows(*(columns[f.name] for f in fields(CodedRows)))
+    for split in splits:
+        assert isinstance(split, Split)
+        yield iter([split.of(rows)])
 
 
 def race_rows(n_rows: int) -> tuple[int, int]:
@@ -205,50 +205,50 @@ def race_rows(n_rows: int) -> tuple[int, int]:
     return RUNG_ROWS[-1] + PREDICTED_ROWS, RESERVED_ROWS
 
 
-def sheets_of_sample(drawn: SampledRows, cell_rows: int) -> Sheets:
-    """Plan sheets of random rows and cells, whose models have at most ``cell_rows`` rows."""
+def plan_of_sample(drawn: SampledRows, cell_rows: int) -> SearchPlan:
+    """Plan split sets of random rows and cells, whose models have at most ``cell_rows`` rows."""
     pool, reserved = len(drawn.pool), len(drawn.reserved)
     if not reserved:
         rungs = _rungs(pool, (pool // 4, pool // 2) if pool >= LEAST_RUNG_ROWS else ())
-        every = Sheet((Part.leaving_out(0, pool),))
+        every = SplitSet((Split.leaving_out(0, pool),))
         final = replace(every, most_trials=LAST_TRIALS if rungs else UNBOUNDED)
-        return Sheets((), final, final, None, rungs, every, leave_out=True)
-    most, cells = max(cell_rows, 2), _cell_parts(drawn)
+        return SearchPlan((), final, final, None, rungs, every, leave_out=True)
+    most, cells = max(cell_rows, 2), _cell_splits(drawn)
     # Cells tell what more rows change, better than more random rows.
     n_final = min(pool, ROWS_BESIDE_CELLS if cells else FINAL_ROWS, most)
     held = pool, pool + reserved
-    final = Sheet((Part((0, n_final), held), *cells), (1,), LAST_TRIALS, has_random=True)
-    few = Part((0, min(n_final, ROWS_BESIDE_CELLS)), held)
-    deciding = Sheet((few, *cells[:DECIDING_CELLS]), most_trials=1, has_random=True)
-    tuned = tuple(Part.leaving_out(*part.train, LEFT_OUT_SHARE) for part in cells[:TUNING_CELLS])
-    tuning = Sheet(tuned, most_trials=TUNING_TRIALS) if cells else None
-    learning = Part.leaving_out(0, min(LEARNING_ROWS, most)), *cells[:LEARNING_CELLS]
+    final = SplitSet((Split((0, n_final), held), *cells), (1,), LAST_TRIALS, has_random=True)
+    few = Split((0, min(n_final, ROWS_BESIDE_CELLS)), held)
+    deciding = SplitSet((few, *cells[:DECIDING_CELLS]), most_trials=1, has_random=True)
+    tuned = tuple(Split.leaving_out(*split.train, LEFT_OUT_SHARE) for split in cells[:TUNING_CELLS])
+    tuning = SplitSet(tuned, most_trials=TUNING_TRIALS) if cells else None
+    learning = Split.leaving_out(0, min(LEARNING_ROWS, most)), *cells[:LEARNING_CELLS]
     n_thick = min(FINAL_ROWS, 4 * pool // 5, most)
-    thick = Sheet((Part((0, n_thick), (n_thick, pool)),))
+    thick = SplitSet((Split((0, n_thick), (n_thick, pool)),))
     rungs = _rungs(pool, [min(n, most) for n in RUNG_ROWS])
-    return Sheets(learning, final, deciding, tuning, rungs, thick)
+    return SearchPlan(learning, final, deciding, tuning, rungs, thick)
 
 
-def sheets_of_regions(job: RegionJob, trial_rows: int, cell_rows: int) -> Sheets:
-    """Plan sheets of cells of ``trial_rows``, and one of cells as large as those of the model."""
+def plan_of_regions(job: RegionJob, trial_rows: int, cell_rows: int) -> SearchPlan:
+    """Plan splits of cells of ``trial_rows``, and one of cells as large as those of the model."""
 
-    def tuning(rows: int) -> Sheet:
-        return Sheet(draw_parts(job, tuning_cells(rows), rows, TUNING_DRAW))
+    def tuning(rows: int) -> SplitSet:
+        return SplitSet(draw_splits(job, tuning_cells(rows), rows, TUNING_DRAW))
 
-    all_held = tuple(RegionPart(region, trial_rows) for region in range(job.n_regions))
-    return Sheets(
-        draw_parts(job, REGION_LEARNING_CELLS, trial_rows, LEARNING_DRAW),
+    all_held = tuple(RegionSplit(region, trial_rows) for region in range(job.n_regions))
+    return SearchPlan(
+        draw_splits(job, REGION_LEARNING_CELLS, trial_rows, LEARNING_DRAW),
         tuning(cell_rows),
-        Sheet(all_held, most_trials=1),
+        SplitSet(all_held, most_trials=1),
         tuning(trial_rows),
         is_dense=True,
     )
 
 
-def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tuple[int, int]]:
-    """Return the sizes of the last sheet's parts, at most, before rows are drawn from a sample.
+def expected_splits(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tuple[int, int]]:
+    """Return the sizes of the last splits, at most, before rows are drawn from a sample.
 
-    >>> expected_parts(2000, 500, has_cells=True), expected_parts(50_000, 2000, has_cells=False)
+    >>> expected_splits(2000, 500, has_cells=True), expected_splits(50_000, 2000, has_cells=False)
     ([(1500, 0)], [(1500, 1500)])
     """
     drawn = draw_rows(n_sample, *race_rows(n_sample), 0)
@@ -256,25 +256,25 @@ def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tu
         rows = min(CELL_ROWS, cell_rows)
         train, predicted = np.split(np.arange(rows), [rows - rows // HELD_SHARE])
         drawn = replace(drawn, cells=((train, predicted),) * N_CELLS)
-    return [p.sizes for p in sheets_of_sample(drawn, cell_rows).final.parts if isinstance(p, Part)]
+    return [p.sizes for p in plan_of_sample(drawn, cell_rows).final.splits if isinstance(p, Split)]
 
 
-def _cell_parts(drawn: SampledRows) -> tuple[Part, ...]:
-    at, parts = len(drawn.pool) + len(drawn.reserved), []
+def _cell_splits(drawn: SampledRows) -> tuple[Split, ...]:
+    at, splits = len(drawn.pool) + len(drawn.reserved), []
     for train, predicted in drawn.cells:
         middle = at + len(train)
-        parts.append(Part((at, middle), (middle, middle + len(predicted))))
+        splits.append(Split((at, middle), (middle, middle + len(predicted))))
         at = middle + len(predicted)
-    return tuple(parts)
+    return tuple(splits)
 
 
-def _rungs(pool: int, sizes: Sequence[int]) -> tuple[Sheet, ...]:
+def _rungs(pool: int, sizes: Sequence[int]) -> tuple[SplitSet, ...]:
     """Return one rung for each size; the first descends by coarse steps, the last by fine ones."""
     rungs = []
     for number, (size, most) in enumerate(zip(sizes, RUNG_ROWS, strict=False)):
         n = min(size, most)
-        part = Part((0, n), (n, min(pool, n + PREDICTED_ROWS)))
-        rungs.append(Sheet((part,), REACHES[number]))
+        split = Split((0, n), (n, min(pool, n + PREDICTED_ROWS)))
+        rungs.append(SplitSet((split,), REACHES[number]))
     return tuple(rungs)
 
 
@@ -324,12 +324,14 @@ def _variation(targets: Targets, aim: TargetCoding) -> float:
     return float((Y**2).sum() - (Y.sum(axis=0) ** 2).sum() / len(Y))
 
 
-def token_of(drawn: SampledRows, bases: Sequence[Base]) -> str:
+def token_of(drawn: SampledRows, bases: Sequence[BaseCoding]) -> str:
     token: str = tokenize(drawn.rows, [base.scale for base in bases])
     return token
 
 
-def write_rows(job: SampleJob, sample: Sample, drawn: SampledRows, bases: Sequence[Base]) -> None:
+def write_rows(
+    job: SampleJob, sample: Sample, drawn: SampledRows, bases: Sequence[BaseCoding]
+) -> None:
     store, rows = open_store(job.root), drawn.rows
     for number, base in enumerate(bases):
         if store.exists(job.key(number)):
