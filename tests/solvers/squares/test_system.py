@@ -209,7 +209,7 @@ def test_a_row_of_hardly_any_weight_is_no_reason_to_refuse():
 
 
 def test_no_ridge_is_refused_not_enlarged():
-    with pytest.raises(ParameterError, match=r"times a row's weight is .* lower C or the weights"):
+    with pytest.raises(ParameterError, match=r"times a row's weight is .* Lower C or the weights"):
         System(np.repeat(A, 2, axis=0), KERNELS[0]).solve(
             np.repeat(Y, 2, axis=0), np.full(2 * M, 1e-30)
         )
