@@ -287,7 +287,7 @@ def test_steps_are_seen_from_the_store():
         (
             small_local,
             {"n_subsamples": 200},
-            r"sample_fraction=0.2 of 900 rows, of which 90 validate, in n_subsamples=200 gives "
+            r"sample_fraction=0.2 of 900 rows, less 90 for validation, in n_subsamples=200 gives "
             r"subsamples of 0 row\(s\).* lower n_subsamples to 90 or less, or raise "
             r"sample_fraction to 0.45",
         ),

@@ -190,7 +190,7 @@ def test_a_ridge_that_float64_would_lose_is_refused():
     rows = RNG.normal(size=(400, 8)).astype(np.float32)
     targets = signs_of((rows[:, 0] > 0).astype(int), 2)
     system = System(rows, KernelSpec("linear"))
-    with pytest.raises(ParameterError, match="leaves a ridge of 1e-13 in a cell of 400 rows"):
+    with pytest.raises(ParameterError, match="in a cell of 400 rows this is a ridge of 1e-13"):
         system.solve(targets, np.full(len(rows), 1e-13))
     # Rows far from each other need no ridge.
     far = System(rows, KernelSpec("rbf", 10.0))
