@@ -374,7 +374,7 @@ def test_queries_with_points_are_refused_where_training_rows_had_commas(tmp_path
     ):
         commas.predict(paths[0])
     with pytest.raises(
-        DataError, match=r"'a' holds '0,.* training table has numbers\. Write it as"
+        DataError, match=r"'a' holds '0,.* training table has numbers\. Write it in"
     ):
         points.predict(paths[1])
 
