@@ -71,11 +71,10 @@ def threshold_of(
 def _ranked(
     values: Float64, copies: Any, units: Any, find: Callable[[int], int], needed: int
 ) -> tuple[Float64, int, int]:
-    """Return the sorted values of all rows, the chosen rank, and the shortage of distinct rows.
+    """Return the sorted values of all rows, the chosen rank, and the number of distinct rows.
 
     The rank suffices among all rows, and among distinct rows without the frequent ones: copies say
-    no more of new rows than one of them. The shortage is the number of the latter if it is too
-    small, else 0.
+    no more of new rows than one of them. The number is that of the latter; 0 if they are too few.
     """
     rows, rare = np.sort(np.repeat(values, copies)), np.sort(np.repeat(values, units))
     rank = find(len(rows))

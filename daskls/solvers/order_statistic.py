@@ -76,7 +76,7 @@ def least_delta(n_rows: int, rate: float) -> float:
 
 
 def covering_rank(n_rows: int, coverage: float) -> int:
-    """Return the rank of the score that a new row's score exceeds with probability 1 - coverage.
+    """Return the rank of the score that a new row exceeds with probability 1 - coverage at most.
 
     `n_rows`, of scores, is at least `rows_to_cover`.
 

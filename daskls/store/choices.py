@@ -253,6 +253,7 @@ def read_interval(root: Root) -> CoveringInterval | None:
 
 
 def read_sizes(root: Root, n_cells: int) -> Float64:
+    """Sizes of residuals in each cell, in units of the overall size."""
     part = _reserved_part(root, INTERVAL)
     assert part is not None
     sizes: Float64 = part.read("sizes", shape=(n_cells,), kind="f")
