@@ -57,7 +57,6 @@ class Gaps:
         return len(self.medians) + len(self.marked)
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Return the names of columns, and of the features that mark their gaps."""
         return [*names, *(f"{names[column]} is missing" for column in self.marked)]
 
     def fill(self, X: Reals) -> Reals:

@@ -109,8 +109,8 @@ class SolverSpec:
     clipped_gap : bool. Whether ``tol`` is for the gap of decision values clipped to [-1, 1]; else
         it is for the plain one.
     loss, target : str. Name the entry in `daskls.solvers.registry`.
-    width : float, or None. In units of a cell's median distance: where it was chosen for all cells,
-        each derives its gamma from it.
+    width : float, or None. The width chosen for all cells, in units of a cell's median distance;
+        each cell derives its gamma from it.
     epsilon : float, or None. Of support vector regression, in units of y, as is its C.
     unit : float. The spread of y that solvers divide by, in units of y.
     n_grid : (int, int), or None. Values of C and of gamma in the default grid; None: `N_GRID`.
@@ -340,7 +340,7 @@ class LocalModel:
 
 @dataclass(frozen=True)
 class Bundle:
-    """The cells trained in one task, of some leaves; its projected peak, and its work (rows^2)."""
+    """The cells of some leaves, trained in one task; its projected peak, and its work (rows^2)."""
 
     first_leaf: int
     last_leaf: int

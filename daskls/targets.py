@@ -159,7 +159,6 @@ class Target:
         return replace(self, center=center, scale=scale)
 
     def standardize(self, targets: Targets) -> Targets:
-        """Return targets as solvers take them: numbers are centered and scaled."""
         if self.kind == "classes":
             return targets
         entered: Float64 = (targets - self.center) / self.scale

@@ -9,7 +9,7 @@ value moves by at most the largest error of a value times the sum of |coef|.
   in float64 is rounded when it is cast, by a square root, and twice by the exponential: n = 4.
 - Of a distance from differences in float32, each difference and its square round by 3 u, then pass
   through one sum for each feature; the Laplacian kernel's through 3 sums within a group of eight
-  features and one sum for each group. What further features add rounds when it is cast and added.
+  features and one sum for each group. Contributions of further features round when cast and added.
 - The query a, cast to float32, moves by u |a|, at most u (distance + r) with the length r of the
   longest support row. That moves x by u (x + gamma r); by 2 u (x + sqrt(gamma x) r) where x is of
   the squared distance, and 2 exp(-x) sqrt(x) is less than 1.

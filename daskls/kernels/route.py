@@ -49,7 +49,6 @@ def route(
 
 @exact_jit
 def _route_axes(X, center, axes, thresholds, children, out):
-    """Walk each row from the root to its leaf, where every node cuts across a feature."""
     for i in range(X.shape[0]):
         node = 0
         while node >= 0:

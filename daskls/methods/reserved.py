@@ -71,11 +71,10 @@ def threshold_of(
 def _ranked(
     values: Float64, copies: Any, units: Any, find: Callable[[int], int], needed: int
 ) -> tuple[Float64, int, int]:
-    """Return the sorted values of all rows, the rank of the one that serves, and a number.
+    """Return the sorted values of all rows, the chosen rank, and the number of distinct rows.
 
-    Copies tell no more of new rows than one of them, and rows that very many equal tell nothing of
-    others. So the value serves that lies high enough among all rows, and among the different ones
-    that are not frequent. The number is how many of these there are if they are too few, else 0.
+    The rank suffices among all rows, and among distinct rows without the frequent ones: copies say
+    no more of new rows than one of them. The number is that of the latter; 0 if they are too few.
     """
     rows, rare = np.sort(np.repeat(values, copies)), np.sort(np.repeat(values, units))
     rank = find(len(rows))
@@ -162,7 +161,6 @@ def has_used_reserved(state: FitState) -> bool:
 
 
 def use_reserved(state: FitState) -> None:
-    """Predict the reserved rows with the finished model and keep the result."""
     spec, held = state.request.reserved_for, state.sample.reserved
     if spec is None or held is None or has_used_reserved(state):
         return

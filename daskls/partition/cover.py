@@ -190,7 +190,7 @@ class Cover:
         self.owner[won], self._owner_number[won] = center, number
 
     def resolved_owner(self) -> Int32:
-        """A row that equal rows keep out of every list has the center of the first of them."""
+        """Owners, where a row that equal rows keep out of every list has the owner of the first."""
         owner = self.owner.copy()
         # A row follows one of a smaller number, which may follow another in turn: being at a
         # distance that rounds to 0 is not transitive.

@@ -189,7 +189,6 @@ def _count_cells(cut: Cut, max_rows: int) -> int:
 
 
 def _cuts(region: Region, n_first: int, directions: Iterator[Float64]) -> Iterator[Cut]:
-    """Yield the cut across each direction along which the rows differ."""
     for direction in directions:
         position = region.project(direction)
         threshold = _threshold(np.sort(position), n_first)

@@ -277,7 +277,7 @@ def bundle_work(work: float) -> float:
 
 
 def _work(n_rows: int, cell_size: int) -> float:
-    """Return the work of training a leaf: the sum of rows^2 over its cells, of near-equal size."""
+    """Return the sum of rows^2 over the cells of a leaf, of near-equal size."""
     n_cells = max(-(-n_rows // cell_size), 1)
     return n_rows**2 / n_cells
 

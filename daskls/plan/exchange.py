@@ -90,7 +90,7 @@ def block_nbytes(nbytes: int, task_nbytes: int, least: int = BLOCK_NBYTES) -> in
 
 
 def group_blocks(n_blocks: int, n_leaves: int) -> int:
-    """Return how many blocks are merged into a group; 1 where leaves are read from all blocks.
+    """Return the number of blocks merged into a group; 1 if leaves are read from all blocks.
 
     >>> group_blocks(32, 4096), group_blocks(33, 4096)
     (1, 32)

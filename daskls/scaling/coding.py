@@ -126,9 +126,9 @@ def _knots(x: Float64) -> tuple[Float64, Float64]:
 def spreads(X: Reals) -> Float64:
     """Return the range of each feature from the 5th to the 95th percentile, float64 (d,), > 0.
 
-    Where that is 0, 3.29 standard deviations; for a constant, 1. Of a feature of two values it is
-    their difference, where others have more: by its deviation a category of one row in 1000 would
-    be ten times as far from others as a frequent one.
+    If the range is 0, 3.29 standard deviations; for a constant, 1. For a feature of two values
+    their difference, if others have more: by its deviation a category of one row in 1000 would be
+    ten times as far from others as a frequent one.
 
     >>> spreads(np.c_[np.arange(101.0), np.arange(101) == 7, np.full(101, 7.0)])
     array([90.,  1.,  1.])

@@ -113,7 +113,6 @@ def find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]:
 
 
 def _nearest(values: tuple[float, ...], value: float) -> int:
-    """Return the index of the nearest value, by ratio."""
     distance: Float64 = np.abs(np.log(np.array(values) / value))
     return int(distance.argmin())
 

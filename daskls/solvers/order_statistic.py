@@ -24,7 +24,7 @@ def excess_probability(rank: int, n_rows: int, rate: float) -> float:
 
 
 def rows_needed(rate: float, delta: float) -> int:
-    """Return how few scores suffice for their largest to keep the rate with probability 1 - delta.
+    """Return the fewest scores whose largest keeps the rate with probability 1 - delta.
 
     >>> rows_needed(0.01, 0.05), rows_needed(0.1, 0.05)
     (299, 29)
@@ -76,7 +76,7 @@ def least_delta(n_rows: int, rate: float) -> float:
 
 
 def covering_rank(n_rows: int, coverage: float) -> int:
-    """Return the rank of the score that a new row's score stays within, with this probability.
+    """Return the rank of the score that a new row exceeds with probability 1 - coverage at most.
 
     `n_rows`, of scores, is at least `rows_to_cover`.
 

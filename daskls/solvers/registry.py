@@ -22,7 +22,7 @@ class Loss:
     decision : "ovo", "ovr" or "values". What its functions are: of pairs of classes, which are
         counted as votes; of one class against the rest; or numbers.
     is_global : bool. Whether kernel, width and C are chosen once for all cells, by leave-one-out
-        values, instead of by each cell from a grid of its own.
+        values, instead of by each cell from its grid.
     costs_by_cell : bool. Whether each cell still chooses its own C.
     takes_columns : bool. Whether a row may have several numbers.
     measure : str. The `daskls.solvers.level_losses.LevelLoss` of a loss at levels, as
@@ -31,8 +31,8 @@ class Loss:
         that maps to probabilities need no fits of their own.
     caches_rows : bool. Whether ``cache_size`` lets its solver compute rows of a cell's kernel
         matrix when they are needed.
-    is_robust : bool. Whether single outliers among numbers move it little: then they do not move
-        the unit of y, and what is chosen for all cells, either.
+    is_robust : bool. Whether single outliers of y move it little; then the unit of y and the
+        choices for all cells are robust, too.
     unused : tuple of str. Parameters of estimators that it ignores.
     neighborhoods : str. Its `NeighborhoodSolver`, likewise; empty if it has none.
     """
@@ -104,7 +104,7 @@ LARGE_LOSSES = {"hinge": False, "squared_hinge": True}
 
 
 def losses_of(target: "TargetKind", *, of_levels: bool = False) -> list[str]:
-    """Return the names of the losses for such targets: with one answer, or at levels.
+    """Return the names of the losses for such targets: with one prediction, or one per level.
 
     >>> losses_of("classes"), losses_of("numbers", of_levels=True)
     (['hinge', 'squared_error'], ['pinball', 'expectile'])

@@ -1,8 +1,8 @@
-"""The choices of a fit from the data for all cells, each in a part of its own.
+"""The choices of a fit for all cells, one part of the store each.
 
-Before it cut space: the scale of features, and parameters. From the rows that it reserved: a bound
-on false alarms, which is a threshold, one of the scores of these rows; intervals, which are a half
-width, one of their residuals, and the sizes by which cells scale it.
+Before space is cut: the scale of features, and parameters. From reserved rows: the threshold of a
+bound on false alarms, one of their scores; the half width of intervals, one of their residuals, and
+the sizes by which cells scale it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -228,7 +228,6 @@ def read_bound(root: Root) -> FalseAlarmBound | None:
 
 
 def read_reserved(root: Root) -> tuple[Float64, Codes] | None:
-    """Return the scores and class codes of the reserved rows; None without a bound."""
     part = _reserved_part(root, FALSE_ALARM)
     if part is None:
         return None
@@ -254,7 +253,7 @@ def read_interval(root: Root) -> CoveringInterval | None:
 
 
 def read_sizes(root: Root, n_cells: int) -> Float64:
-    """Sizes of residuals in each cell of a model with intervals, in units of the overall size."""
+    """Sizes of residuals in each cell, in units of the overall size."""
     part = _reserved_part(root, INTERVAL)
     assert part is not None
     sizes: Float64 = part.read("sizes", shape=(n_cells,), kind="f")

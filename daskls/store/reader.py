@@ -139,7 +139,7 @@ class ModelReader:
 
     @property
     def n_features(self) -> int:
-        """The number of features: of a table those that its columns become; with marks of gaps."""
+        """The number of features, for a table after its encoding; with marks of gaps."""
         return int(self.meta["n_features"])
 
     @cached_property
@@ -150,7 +150,7 @@ class ModelReader:
 
     @property
     def n_columns(self) -> int:
-        """The number of features of rows as they are given, without marks of missing values."""
+        """The number of features of X, without marks of missing values."""
         return self.n_features - (0 if self.gaps is None else len(self.gaps.marked))
 
     @property
@@ -172,7 +172,6 @@ class ModelReader:
 
     @property
     def n_classes(self) -> int:
-        """The number of classes of the whole model; 0 if it predicts numbers."""
         return self.target.n_classes
 
     @property
@@ -192,7 +191,6 @@ class ModelReader:
 
     @cached_property
     def interval_sizes(self) -> Float64:
-        """The relative size of residuals in each cell, for a model with intervals."""
         return read_sizes(self.root, self.n_cells)
 
     @cached_property

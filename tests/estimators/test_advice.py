@@ -265,7 +265,7 @@ def test_cells_that_do_not_shrink_are_told(loss):
     labels = (rows[:, :20].sum(axis=1) > 0).astype(int)
     params = {"loss": loss, "kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01}
     (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
-    assert message.startswith("Cutting into 8 cells leaves 9")
+    assert message.startswith("Within the 8 cells, 9")
     assert "dimensions" in message
     assert message.endswith(
         'Let a scale be learned (feature_scale="learned"), raise cell_size, or take RandomChunkSVC.'
@@ -273,7 +273,7 @@ def test_cells_that_do_not_shrink_are_told(loss):
     # What has been done is not advised.
     params["feature_scale"] = "spread"
     (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
-    assert message.endswith("would see. Raise cell_size or take RandomChunkSVC.")
+    assert message.endswith("from them. Raise cell_size or take RandomChunkSVC.")
     params["feature_scale"] = None
     # Chunks at random have no place in space.
     chunked = RandomChunkSVC(chunk_size=150, random_state=0, **params)
@@ -284,7 +284,7 @@ def test_cells_of_numbers_that_do_not_shrink_are_told_of_chunks_of_numbers():
     rows = np.random.default_rng(0).standard_normal((1200, 90)).astype(np.float32)
     params = {"kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01, "random_state": 0}
     (message,) = told_by(VoronoiSVR(150, **params), rows, rows[:, :20].sum(axis=1))
-    assert message.startswith("Cutting into 8 cells leaves 9")
+    assert message.startswith("Within the 8 cells, 9")
     assert message.endswith("or take RandomChunkSVR.")
 
 

@@ -156,7 +156,7 @@ def test_each_neighborhood_may_choose():
         ({"C": [1, 2]}, "selection is None"),
         ({"selection": "local", "gamma": None, "percentiles": [101]}, "between 0 and 100"),
         ({"assign": "row"}, "assign"),
-        ({"kernel": "poly", "selection": "each", "gamma": [1, 2]}, "feature space depends on it"),
+        ({"kernel": "poly", "selection": "each", "gamma": [1, 2]}, "feature space depend on gamma"),
         ({"gamma": [1.0, -1.0], "selection": "local"}, "positive and finite"),
     ],
 )

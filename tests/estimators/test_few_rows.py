@@ -138,7 +138,7 @@ def test_a_choice_on_two_or_three_rows(labels, given):
 @pytest.mark.parametrize("labels", [["b", "a"], [1, 0]])
 def test_probabilities_of_rows_too_few_to_hold_out(labels, kind):
     X = np.linspace(0, 1, len(labels))[:, None]
-    with pytest.raises(DataError, match=r"No row of \d could be held out .* fit on more rows"):
+    with pytest.raises(DataError, match=r"none of the \d rows can be held out .* Fit on more rows"):
         KNNSVC(C=1.0, gamma=1.0, probability=kind, random_state=0).fit(X, labels)
 
 

@@ -278,7 +278,7 @@ def test_chunks_of_unknown_sizes(of_array):
         of_array.predict(flat).compute()
     flat = blocks(lambda b: b[b[:, 0] < 0.5, 0], "f8")
     flat = da.Array(flat.dask, flat.name, ((np.nan,) * 4, (2,)), "f8")
-    with pytest.raises(DataError, match="chunks of unknown sizes, and its blocks are not what"):
+    with pytest.raises(DataError, match="chunks of unknown sizes, and its blocks are not arrays"):
         of_array.predict(flat)
 
 

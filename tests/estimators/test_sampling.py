@@ -287,7 +287,7 @@ def test_steps_are_seen_from_the_store():
         (
             small_local,
             {"n_subsamples": 200},
-            r"sample_fraction=0.2 of 900 rows, of which 90 validate, in n_subsamples=200 gives "
+            r"sample_fraction=0.2 of 900 rows, less 90 for validation, in n_subsamples=200 gives "
             r"subsamples of 0 row\(s\).* lower n_subsamples to 90 or less, or raise "
             r"sample_fraction to 0.45",
         ),
@@ -544,7 +544,7 @@ def test_a_ball_that_draws_more_than_a_task_holds_is_refused(monkeypatch):
     X, y = checkers(N)
     few_draws(monkeypatch, 2)
     with pytest.raises(
-        MemoryPlanError, match=r"draws \d+ rows.*hold 2 of .*give radius_scale below 3"
+        MemoryPlanError, match=r"draws at least \d+ rows.*hold 2; give radius_scale below 3"
     ):
         small_local(radius_scale=3.0).fit(X, y)
     small_local(radius_scale=0.01).fit(X, y)

@@ -264,7 +264,7 @@ def test_the_encoder_fits_and_transforms_as_a_fit_does(library, tmp_path):
     )
     with pytest.raises(DataError, match="has 600 rows, but y has 599; pass as many"):
         daskls.TableEncoder().fit(wrap(table[["a", "city"]]), table.y[1:])
-    with pytest.warns(UserWarning, match="hold their own label in the statistics"):
+    with pytest.warns(UserWarning, match="contain the labels of the rows that fit has read"):
         encoder.to_zarr(table, tmp_path / "rows")
 
 

@@ -126,7 +126,7 @@ def test_a_line_that_may_be_numbers_of_columns_or_a_row_is_refused(index, tmp_pa
     model = fitted(flags.assign(t=flags[0]), tmp_path / "train.csv", "2", header=False)
     flags.to_csv(tmp_path / "q.csv", index=index)
     with pytest.raises(
-        DataError, match=r"first line .* 0, 1: the numbers of its columns, or a row"
+        DataError, match=r"first line .* 0, 1, which may be the numbers of its columns"
     ):
         model.predict(tmp_path / "q.csv")
 
@@ -374,7 +374,7 @@ def test_queries_with_points_are_refused_where_training_rows_had_commas(tmp_path
     ):
         commas.predict(paths[0])
     with pytest.raises(
-        DataError, match=r"'a' holds '0,.* training table has numbers\. Write it as"
+        DataError, match=r"'a' holds '0,.* training table has numbers\. Write it in"
     ):
         points.predict(paths[1])
 

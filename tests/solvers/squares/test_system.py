@@ -190,7 +190,7 @@ def test_a_ridge_that_float64_would_lose_is_refused():
     rows = RNG.normal(size=(400, 8)).astype(np.float32)
     targets = signs_of((rows[:, 0] > 0).astype(int), 2)
     system = System(rows, KernelSpec("linear"))
-    with pytest.raises(ParameterError, match="leaves a ridge of 1e-13 in a cell of 400 rows"):
+    with pytest.raises(ParameterError, match="in a cell of 400 rows this is a ridge of 1e-13"):
         system.solve(targets, np.full(len(rows), 1e-13))
     # Rows far from each other need no ridge.
     far = System(rows, KernelSpec("rbf", 10.0))
@@ -209,7 +209,7 @@ def test_a_row_of_hardly_any_weight_is_no_reason_to_refuse():
 
 
 def test_no_ridge_is_refused_not_enlarged():
-    with pytest.raises(ParameterError, match=r"times a row's weight is .* lower C or the weights"):
+    with pytest.raises(ParameterError, match=r"times a row's weight is .* Lower C or the weights"):
         System(np.repeat(A, 2, axis=0), KERNELS[0]).solve(
             np.repeat(Y, 2, axis=0), np.full(2 * M, 1e-30)
         )
