@@ -10,24 +10,28 @@ from typing import Annotated, Any
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.errors import format_number, format_share, print_pairs
+from daskls.cli.errors import format_number, format_share, print_table
 
 DATA_SET, CELL_SIZE = "two_spirals", 1000
 
 
 def demo(
-    rows: Annotated[int, typer.Option(min=1000, help="Rows to train on.")] = 1_000_000,
-    output: Annotated[
-        Path,
-        typer.Option(
-            callback=Path.expanduser, help="Folder of the data, the model and the picture."
-        ),
-    ] = Path("demo"),
-    workers: Annotated[int, typer.Option(min=1, help="Processes of the local cluster.")] = 2,
-    memory_limit: cluster.MemoryLimit = "1GiB",
+    *,
+    rows: Annotated[int, typer.Option(min=1000)] = 1_000_000,
+    output: Annotated[Path, typer.Option(callback=Path.expanduser)] = Path("demo"),
+    workers: Annotated[int, typer.Option(min=1)] = 2,
+    memory_limit: str = "1GiB",
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Train on a million synthetic rows here, compare with the best possible, draw the result."""
+    """Train on a million synthetic rows here, compare with the best possible, draw the result.
+
+    Parameters
+    ----------
+    rows : Rows to train on.
+    output : Folder of the data, the model and the picture.
+    workers : Processes of the local cluster.
+    memory_limit : Memory of each local worker, such as 2GiB; auto: its share of the machine.
+    """
     where = cluster.Where(workers=workers, memory_limit=memory_limit)
     import daskls
     from daskls.datasets import bayes_accuracy, write
@@ -50,7 +54,7 @@ def demo(
         accuracy = float(estimator.score(test))
         score_s = time.perf_counter() - started - fit_s
     peak, idle = (f"{nbytes >> 20} MiB" for nbytes, _ in (max(seen), seen[0]))
-    print_pairs(
+    print_table(
         f"{DATA_SET}: {rows:,} rows",
         [
             ("accuracy", f"{format_share(accuracy)} on {n_test:,} other rows"),

@@ -22,8 +22,7 @@ Task = Literal["auto", "classification", "regression"]
 # Treatment of categories that no training row had.
 Unseen = Literal["zero", "error"]
 LabelColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Column of the labels of a table."),
+    str | None, typer.Option(metavar="NAME", help="Column of the labels of a table.")
 ]
 UnseenOption = Annotated[
     Unseen | None,
@@ -33,24 +32,19 @@ UnseenOption = Annotated[
 
 @dataclass(frozen=True)
 class Columns:
-    """How the columns of a table are read."""
+    """How the columns of a table are read.
+
+    Parameters
+    ----------
+    missing : Missing values of a table: the median and a flag in their place, or an error.
+    unknown : Categories of a query that no training row had.
+    drop : Columns of a table to leave out, joined by commas; repeatable.
+    """
 
     label: LabelColumn = None
-    missing: Annotated[
-        Literal["auto", "refuse"],
-        typer.Option(
-            help="Missing values of a table: the median and a flag in their place, or an error.",
-        ),
-    ] = "auto"
-    unknown: Annotated[
-        Unseen, typer.Option(help="Categories of a query that no training row had.")
-    ] = "zero"
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Columns of a table to leave out, joined by commas; repeatable."
-        ),
-    ] = None
+    missing: Literal["auto", "refuse"] = "auto"
+    unknown: Unseen = "zero"
+    drop: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
 
     @property
     def of_table(self) -> dict[str, Any]:
@@ -59,13 +53,14 @@ class Columns:
 
 @dataclass(frozen=True)
 class TrainedColumns(Columns):
-    weight: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of the rows' weights, of a table.")
-    ] = None
+    """How the columns of a table to train on are read.
 
+    Parameters
+    ----------
+    weight : Column of the rows' weights, of a table.
+    """
 
-def path_argument(told: str, **settings: Any) -> Any:
-    return typer.Argument(callback=expand, help=told, **settings)
+    weight: Annotated[str | None, typer.Option(metavar="NAME")] = None
 
 
 def expand(path: str | None) -> str | None:
@@ -73,9 +68,6 @@ def expand(path: str | None) -> str | None:
     from daskls.store.objects import expand_path
 
     return None if path is None else expand_path(path)
-
-
-Model = Annotated[str, path_argument("The model.")]
 
 
 def check_exists(path: str, what: str) -> None:

@@ -10,14 +10,13 @@ import typer
 from daskls.cli import cluster
 from daskls.cli.errors import InterruptedCommandError
 from daskls.cli.inputs import (
-    Model,
     UnseenOption,
     check_exists,
     check_output,
+    expand,
     load_model,
     open_input,
     open_query,
-    path_argument,
 )
 
 if TYPE_CHECKING:
@@ -28,21 +27,12 @@ OTHER_ENDINGS = (".xlsx", ".xls", ".json", ".txt", ".npy", ".npz", ".feather", "
 
 
 def predict(
-    model: Model,
-    x: Annotated[str, path_argument("A table, a data set or a Zarr array of rows.", metavar="X")],
-    out: Annotated[
-        str,
-        path_argument("What to write: .csv, .tsv or .parquet, else a Zarr array; must not exist."),
-    ],
+    model: str,
+    x: Annotated[str, typer.Argument(callback=expand, metavar="X")],
+    out: str,
     *,
-    proba: Annotated[
-        bool,
-        typer.Option("--proba", help="Write the probability of each class, one column per class."),
-    ] = False,
-    interval: Annotated[
-        bool,
-        typer.Option("--interval", help="Write an interval for each number: lower and upper."),
-    ] = False,
+    proba: bool = False,
+    interval: bool = False,
     unknown: UnseenOption = None,
     where: cluster.Where,
     quiet: cluster.Quiet = False,
@@ -50,6 +40,14 @@ def predict(
     """Write the predicted label or number of every row; or its probabilities, or its interval.
 
     A table's columns are found by name, in any order. Predictions are in the order of the rows.
+
+    Parameters
+    ----------
+    model : The model.
+    x : A table, a data set or a Zarr array of rows.
+    out : What to write: .csv, .tsv or .parquet, else a Zarr array; must not exist.
+    proba : Write the probability of each class, one column per class.
+    interval : Write an interval for each number: lower and upper.
     """
     check_exists(model, "model")
     source = open_input(x, "data set, array or table")

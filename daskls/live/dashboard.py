@@ -96,9 +96,6 @@ class Dashboard:
 def page_link(dashboard_link: str | None, path: str) -> str:
     """Return the URL of the page, given Dask's link to its own dashboard.
 
-    >>> page_link("http://127.0.0.1:8787/status", "/daskls")
-    'http://127.0.0.1:8787/daskls'
-
     Dask's link lacks the scheduler's own prefix, but has that of a proxy:
 
     >>> page_link("http://127.0.0.1:8787/status", "/mine/daskls")
@@ -106,12 +103,9 @@ def page_link(dashboard_link: str | None, path: str) -> str:
     >>> page_link("https://hub.org/user/ann/proxy/8787/status", "/daskls")
     'https://hub.org/user/ann/proxy/8787/daskls'
     """
-    if not dashboard_link:
-        return path
-    link = urlsplit(dashboard_link)
-    before = link.path.rpartition("/")[0]
-    prefix = path.rpartition("/")[0]
-    place = path if not before.endswith(prefix) or not prefix else path.removeprefix(prefix)
+    link = urlsplit(dashboard_link or "")
+    before, prefix = link.path.rpartition("/")[0], path.rpartition("/")[0]
+    place = path.removeprefix(prefix) if before.endswith(prefix) else path
     return urlunsplit((link.scheme, link.netloc, before + place, "", ""))
 
 

@@ -4,7 +4,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import partial
+from typing import Any
 
 from daskls.errors import StoreError
 from daskls.live.map import draw_map
@@ -23,21 +24,15 @@ VIEW_INTERVAL_S = 0.5
 LINE_S = 10.0
 
 
-class Front(Protocol):
-    """A display of a fit: whether it draws the map, and reads results from the store."""
-
-    draws: bool
-    reads: bool
-
-    def show(self, record: FitRecord) -> None:
-        """Show how far a fit is; called repeatedly from one thread, and once after its end."""
-
-
 class LiveFit:
-    """Shows the progress of a fit; an error in a front drops it and does not fail the fit."""
+    """Shows the progress of a fit; an error in a front drops it and does not fail the fit.
+
+    A front says by `draws` whether it draws the map, and by `reads` whether it needs the results in
+    the store. `show` is called repeatedly from one thread, and once after the end.
+    """
 
     def __init__(
-        self, record: FitRecord, store: Location, fronts: list[Front], say: Callable[[str], None]
+        self, record: FitRecord, store: Location, fronts: list[Any], say: Callable[[str], None]
     ) -> None:
         self.record, self._store, self._fronts, self._say = record, store, fronts, say
         self._cut: tuple[Partition, Reals, Sequence[str]] | None = None
@@ -76,7 +71,7 @@ class LiveFit:
     def _update(self) -> None:
         self._try(self._read)
         for front in list(self._fronts):
-            if not self._try(lambda front=front: front.show(self.record)):  # type: ignore[misc]
+            if not self._try(partial(front.show, self.record)):
                 self._fronts.remove(front)
 
     def _try(self, step: Callable[[], None]) -> bool:
@@ -140,16 +135,15 @@ class Lines:
     def __init__(self, write: Callable[[str], None] = print) -> None:
         self._write = write
         self._shown: dict[str, tuple[float, bool]] = {}
-        self._is_titled = self._is_linked = False
+        self._told: set[str] = set()
 
     def show(self, record: FitRecord) -> None:
         now = time.time()
-        if not self._is_titled:
-            self._is_titled = True
-            self._write(record.title)
-        if record.link is not None and not self._is_linked:
-            self._is_linked = True
-            self._write(f"On the dashboard: {record.link}")
+        link = record.link and f"On the dashboard: {record.link}"
+        for line in filter(None, (record.title, link)):
+            if line not in self._told:
+                self._told.add(line)
+                self._write(line)
         for stage in list(record.stages.values()):
             shown, was_ended = self._shown.get(stage.name, (-LINE_S, False))
             is_ended = stage.ended is not None
@@ -159,19 +153,9 @@ class Lines:
 
 
 def format_line(record: FitRecord, stage: Stage, now: float) -> str:
-    """Return one line about a stage.
-
-    >>> from daskls.live.record import FitRecord
-    >>> record = FitRecord("VoronoiSVC: 1,000 rows, 2 features")
-    >>> record.advance("train", 0, 40, now=0.0)
-    >>> record.advance("train", 10, 40, now=5.0)
-    >>> format_line(record, record.stages["train"], now=5.0)
-    'training cells: 10 of 40, 5 s, 15 s left'
-    """
-    counted = "" if stage.done is None else f"{stage.done:,} of "
-    parts = [f"{counted}{stage.total:,}", format_seconds(stage.seconds(now))]
-    left = stage.left_s(now)
-    if left:
+    """Return one line about a stage, as "training cells: 10 of 40, 5 s, 15 s left"."""
+    parts = [stage.counted, format_seconds(stage.seconds(now))]
+    if left := stage.left_s(now):
         parts.append(f"{format_seconds(left)} left")
     if stage.name == "train" and record.error is not None:
         mean = record.measure.format_mean(record.error)

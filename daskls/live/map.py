@@ -7,6 +7,7 @@ proportional to their numbers of rows. Chunks, which have no place in space: equ
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -44,15 +45,17 @@ def _draw_squares(n_leaves: int) -> Map:
     """Return one square per leaf, row by row from the top; for leaves without a place in space."""
     n_regions = min(n_leaves, MAX_DRAWN)
     side = int(np.ceil(np.sqrt(n_regions)))
-    edges = np.linspace(0, SIDE, side + 1).round().astype(int).tolist()
-    polygons = []
-    for region in range(n_regions):
-        row, column = divmod(region, side)
-        left, right = edges[column : column + 2]
-        top, bottom = SIDE - edges[row], SIDE - edges[row + 1]
-        polygons.append([[left, bottom], [right, bottom], [right, top], [left, top]])
+    edges = np.linspace(0, SIDE, side + 1).round().astype(int)
+    row, column = np.divmod(np.arange(n_regions), side)
+    corners = edges[column], SIDE - edges[row + 1], edges[column + 1], SIDE - edges[row]
     note = "random chunks of rows, in order; they have no place in space"
-    return Map(polygons, _group_leaves(n_leaves, n_regions).tolist(), None, ("", ""), note)
+    region_of = _group_leaves(n_leaves, n_regions).tolist()
+    return Map(_corners(np.stack(corners, axis=1)), region_of, None, ("", ""), note)
+
+
+def _corners(boxes: Any) -> list[list[list[int]]]:
+    """Return the polygons of rectangles (n, 4): left, bottom, right, top."""
+    return [[[a, b], [c, b], [c, d], [a, d]] for a, b, c, d in boxes.round().astype(int).tolist()]
 
 
 def _group_leaves(n_leaves: int, n_regions: int) -> Int64:
@@ -84,19 +87,16 @@ def cell_polygons(tree: Tree, limits: Float64) -> dict[int, Float64]:
     corners = np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
     if not len(tree.thresholds):
         return {0: corners}
-    polygons = {}
-    pending = [(0, corners)]
+    polygons, pending = {}, [(0, corners)]
     while pending:
         node, polygon = pending.pop()
         sides = (polygon - tree.center) @ tree.directions[node] - tree.thresholds[node]
-        for child, distance in zip(tree.children[node], (sides, -sides), strict=True):
+        for child, distance in zip(tree.children[node].tolist(), (sides, -sides), strict=True):
             part = _clip(polygon, distance)
-            if len(part) < 3:
-                continue
-            if child < 0:
-                polygons[int(~child)] = part
-            else:
-                pending.append((int(child), part))
+            if len(part) >= 3 and child < 0:
+                polygons[~child] = part
+            elif len(part) >= 3:
+                pending.append((child, part))
     return dict(sorted(polygons.items()))
 
 
@@ -155,8 +155,7 @@ def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[l
         cut = box[side] + (box[side + 2] - box[side]) * reached[half - 1] / reached[-1]
         first[side + 2] = second[side] = cut
         pending += [(points[:half], first), (points[half:], second)]
-    whole = corners.round().astype(int).tolist()
-    return [[[a, b], [c, b], [c, d], [a, d]] for a, b, c, d in whole]
+    return _corners(corners)
 
 
 def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str], str]:

@@ -72,18 +72,16 @@ def _numbers(record: FitRecord, now: float, tasks: Sequence[tuple[str, int, int]
 
 
 def _stage_html(stage: Stage, now: float) -> str:
-    total, done = stage.total, stage.done
-    share = 0.0 if done is None or not total else done / total
+    share = (stage.done or 0) / (stage.total or 1)
     bar = (
         "<div style='width:120px;height:9px;background:#e3e3e3'>"
         f"<div style='width:{share:.1%};height:9px;background:#31688e'></div></div>"
     )
-    counted = f"{total:,}" if done is None else f"{done:,} of {total:,}"
-    seconds = format_seconds(stage.seconds(now))
-    texts = ("left", escape(stage.label)), ("left", bar), ("right", counted), ("right", seconds)
+    texts = {"left": (escape(stage.label), bar)}
+    texts["right"] = stage.counted, format_seconds(stage.seconds(now))
     style = "padding:1px 10px 1px 0;white-space:nowrap;text-align:"
-    cells = "".join(f"<td style='{style}{side}'>{text}</td>" for side, text in texts)
-    return f"<tr>{cells}</tr>"
+    cells = (f"<td style='{style}{side}'>{own}</td>" for side in texts for own in texts[side])
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def fit_html(

@@ -12,13 +12,7 @@ from daskls.errors import DataError
 from daskls.live.record import MEASURES, Measure
 from daskls.methods.predict import OF_NUMBERS, predict_array
 from daskls.records import AnyArray, Float64, Int64, Reals
-from daskls.run.confusion import (
-    MOST_ROWS,
-    Confusion,
-    LevelScores,
-    NumberScores,
-    score_blocks,
-)
+from daskls.run.confusion import MOST_ROWS, Confusion, LevelScores, NumberScores, score_blocks
 from daskls.run.contract import Method
 from daskls.run.rows import find_labels, open_column, open_whole
 from daskls.seeds import SHUFFLED
@@ -50,9 +44,6 @@ class HeldOutScores:
     decisions: Float64 | None = None
 
 
-# Reports
-
-
 @dataclass(frozen=True)
 class Subject:
     """The model that a report is about, and its evaluation if there is a test set."""
@@ -73,6 +64,10 @@ class Subject:
     @property
     def rows(self) -> Reals | None:
         return self.evaluation.rows if self.evaluation else None
+
+    @property
+    def has_errors(self) -> bool:
+        return bool(np.isfinite(self.reader.report.validation_error).any())
 
 
 @dataclass(frozen=True)
@@ -96,22 +91,17 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
         lazy["probable"] = _in_one(estimator.predict_proba(X))
     if is_classes and len(estimator.classes_) == 2:
         lazy["decisions"] = _in_one(estimator.decision_function(X))
-    n_rows = len(lazy["predicted"])
+    n_rows, what = len(lazy["predicted"]), "label" if is_classes else "number"
     if not n_rows or n_rows != len(y):
-        what = "labels" if is_classes else "numbers"
         raise DataError(
-            f"X has {n_rows} rows and y {len(y)} {what}; a report on a test set needs rows, and "
-            f"one {what[:-1]} for each."
+            f"X has {n_rows} rows and y {len(y)} {what}s; a report on a test set needs rows, and "
+            f"one {what} for each."
         )
-    tasks, combine = score_blocks(
-        estimator, lazy["predicted"], y, None if names is None else names.tolist(), client
-    )
+    known = None if names is None else names.tolist()
+    tasks, combine = score_blocks(estimator, lazy["predicted"], y, known, client)
+    in_memory = isinstance(X, (np.ndarray, list))
+    rows = np.asarray(X) if in_memory else open_whole(open_source(X), ROWS_NBYTES)
     step = -(-n_rows // MOST_ROWS)
-    rows = (
-        np.asarray(X)
-        if isinstance(X, (np.ndarray, list))
-        else open_whole(open_source(X), ROWS_NBYTES)
-    )
     # One pass over X for all of them.
     results = compute([*tasks, *(array[::step] for array in (rows, y, *lazy.values()))], client)
     scores, (rows, true, *answers) = combine(results[: len(tasks)]), results[len(tasks) :]

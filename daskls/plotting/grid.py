@@ -10,7 +10,7 @@ from daskls.errors import DataError, ParameterError
 from daskls.kernels.kernel import find_kernel
 from daskls.live.record import MEASURES, Measure
 from daskls.methods.base import method_of
-from daskls.plotting.plane import OnAxes, new_axes
+from daskls.plotting.plane import OnAxes, import_matplotlib
 from daskls.records import Float64, Int64, SolverSpec
 from daskls.solvers.grid import find_choice, resolve_grid
 from daskls.solvers.registry import find_loss
@@ -117,7 +117,8 @@ class GridDisplay(OnAxes):
             errors=_mean_excess(estimator._reader, counts.shape),
         )
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, *axes: Any) -> None:
+        ax = axes[0]
         chosen = {(i, j): str(self.counts[i, j]) for i, j in np.argwhere(self.counts).tolist()}
         errors = np.ma.masked_invalid(100 * self.errors)
         labels = self.cost_labels, self.gamma_labels
@@ -141,13 +142,10 @@ def has_grid(estimator: Any) -> bool:
 def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64:
     """Return the mean error of each combination above the chosen one; NaN where never tried."""
     errors = reader.grid_errors(shape[0] * shape[1])
-    known = np.isfinite(errors)
-    above = np.where(known, errors - reader.report.validation_error[:, None], 0.0)
-    n_known = known.sum(axis=0)
-    mean = np.full(len(n_known), np.nan)
-    np.divide(above.sum(axis=0), n_known, out=mean, where=n_known > 0)
+    above = np.ma.masked_invalid(errors) - reader.report.validation_error[:, None]
     # The error of the choice is stored in float64, the others in float32, which may be below it.
-    excess: Float64 = np.maximum(mean, 0.0).reshape(shape)
+    mean: Any = np.maximum(above.mean(axis=0), 0.0)
+    excess: Float64 = np.ma.filled(mean, np.nan).reshape(shape)
     return excess
 
 
@@ -168,7 +166,7 @@ def _describe_axes(spec: SolverSpec, n_gammas: int) -> dict[str, Any]:
 
 
 @dataclass(repr=False)
-class SelectionDisplay:
+class SelectionDisplay(OnAxes):
     """Heat maps of the errors of all candidates: width against C, for each number of neighbors.
 
     For a `FalkSVC` with ``selection="local"``. The chosen candidate is framed. An
@@ -289,12 +287,17 @@ class SelectionDisplay:
         Raises
         ------
         ImportError : no ``axes``, and matplotlib is not installed
+        ParameterError : another number of axes
         """
-        from matplotlib.patches import Rectangle
+        return super().plot(axes)
 
-        if axes is None:
-            axes = new_axes(len(self.n_neighbors), (3.6, 3.4))
-        self.axes_, self.figure_ = axes, axes[0].figure
+    _size = (3.6, 3.4)
+
+    @property
+    def _n_axes(self) -> int:  # type: ignore[override]
+        return len(self.n_neighbors)
+
+    def _draw(self, *axes: Any) -> None:
         errors = self.measure.factor * self.errors
         ends = {"vmin": errors.min(), "vmax": errors.max()}
         self.images_ = []
@@ -306,17 +309,12 @@ class SelectionDisplay:
         axes[0].set_ylabel("percentile of distances" if "%" in self.width_labels[0] else "gamma")
         self.figure_.colorbar(self.images_[-1], ax=list(axes), label=self.measure.label)
         k, g, c = self.chosen
-        place: dict[str, Any] = {"xy": (c - 0.5, g - 0.5), "width": 1, "height": 1}
         # White inside black, which is visible on every color.
-        axes[k].add_patch(Rectangle(**place, fill=False, edgecolor="black", lw=4.5, clip_on=False))
-        self.frame_ = Rectangle(**place, fill=False, edgecolor="white", lw=2, clip_on=False)
-        axes[k].add_patch(self.frame_)
-        return self
-
-
-def has_selection(estimator: Any) -> bool:
-    selected = getattr(estimator, "selected_", None) or {}
-    return "errors" in selected and "percentile" in selected
+        for color, width in (("black", 4.5), ("white", 2)):
+            self.frame_ = import_matplotlib("patches").Rectangle(
+                (c - 0.5, g - 0.5), 1, 1, fill=False, edgecolor=color, lw=width, clip_on=False
+            )
+            axes[k].add_patch(self.frame_)
 
 
 def _draw_squares(

@@ -2,7 +2,6 @@
 
 import os
 from base64 import b64encode
-from collections.abc import Iterator
 from html import escape
 from importlib.util import find_spec
 from io import BytesIO
@@ -14,18 +13,13 @@ import numpy as np
 from daskls._version import __version__
 from daskls.errors import listed
 from daskls.live.record import mean_error
-from daskls.plotting.evaluation import (
-    SCALES,
-    Panel,
-    Subject,
-)
+from daskls.plotting.evaluation import SCALES, Panel, Subject
 from daskls.plotting.plane import import_matplotlib, without_math
 from daskls.records import Float64
 from daskls.run.confusion import Confusion, LevelScores, NumberScores
 from daskls.run.progress import STAGE_LABELS
 from daskls.solvers.registry import find_loss
 from daskls.store.errors import disk_errors, exists_already
-from daskls.store.reader import ModelReader
 from daskls.targets import MOST_COLUMNS
 
 # Names and values.
@@ -84,12 +78,8 @@ def find_facts(subject: Subject) -> Entries:
     reader, report = subject.reader, subject.reader.report
     table = getattr(subject.estimator, "table_", None)
     columns = "" if table is None else f" from {len(table.columns)} columns"
-    n_rows, n_features = reader.meta["n_rows"], reader.n_columns
-    entries = [
-        ("rows trained on", f"{n_rows:,} rows, {n_features} features{columns}"),
-        reader.target.describe(),
-        *_errors_beside_baseline(subject),
-    ]
+    rows = f"{reader.meta['n_rows']:,} rows, {reader.n_columns} features{columns}"
+    entries = [("rows trained on", rows), reader.target.describe(), *_errors(subject)]
     if len(report):
         kept = f"{int(report.n_support.sum()):,} rows kept"
         n_partitions = int(report.partition.max()) + 1
@@ -99,7 +89,10 @@ def find_facts(subject: Subject) -> Entries:
         decision = str(reader.resolved.summary["decision"])
         entries.append(("scale of features", SCALES.get(decision, decision)))
     entries += _choice(subject)
-    entries += _guarantee(reader)
+    if reader.interval is not None:
+        entries += reader.interval.describe()
+    elif reader.false_alarm is not None:
+        entries += reader.false_alarm.describe(reader.meta["classes"]["values"])
     if seconds := reader.stage_s:
         longest = max(seconds, key=lambda name: seconds[name])
         name = STAGE_LABELS.get(longest, longest)
@@ -108,19 +101,14 @@ def find_facts(subject: Subject) -> Entries:
     return entries
 
 
-def _errors_beside_baseline(subject: Subject) -> Entries:
+def _errors(subject: Subject) -> Entries:
     """Return scores of the test set, or the error of held-out rows; and what a constant scores."""
-    measure, evaluation = subject.measure, subject.evaluation
-    scores = None if evaluation is None else evaluation.scores
-    error = mean_error(subject.reader.report)
-    if scores is not None:
-        entries = _scores(scores)
-    elif error is not None:
-        entries = [(measure.mean_name, measure.format_mean(error))]
-    else:
-        return []
-    entries.insert(1, ("baseline", _baseline(subject, scores)))
-    return entries
+    measure, error = subject.measure, mean_error(subject.reader.report)
+    if subject.evaluation is not None:
+        first, *more = _scores(subject.evaluation.scores)
+        return [first, ("baseline", _baseline(subject, subject.evaluation.scores)), *more]
+    told = [] if error is None else [(measure.mean_name, measure.format_mean(error))]
+    return [*told, ("baseline", _baseline(subject, None))] if told else []
 
 
 def _baseline(subject: Subject, scores: Confusion | NumberScores | LevelScores | None) -> str:
@@ -177,13 +165,6 @@ def _choice(subject: Subject) -> Entries:
     return chosen if coding == "none" else [("coding of features", coding), *chosen]
 
 
-def _guarantee(reader: ModelReader) -> Entries:
-    if reader.interval is not None:
-        return reader.interval.describe()
-    bound = reader.false_alarm
-    return [] if bound is None else bound.describe(reader.meta["classes"]["values"])
-
-
 def find_parameters(estimator: Any) -> Entries:
     params, default = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
     return [
@@ -203,32 +184,23 @@ def _short(value: Any) -> str:
 
 def find_notes(subject: Subject) -> list[str]:
     """Return what the reader should check, each note with what to do."""
+    report, scores = subject.reader.report, subject.evaluation and subject.evaluation.scores
+    n_open = int(subject.method.count_open(report)) if len(report) else 0
+    remedy = "solves ended before tol was reached: scale the features, or raise tol."
+    notes = [f"{n_open:,} {remedy}"] if n_open else []
     # The warnings of the fit that can be derived from the model.
-    advice = (message for _, message in subject.estimator._advice())
-    return [*_unconverged(subject), *advice, *_caveats(subject)]
-
-
-def _unconverged(subject: Subject) -> Iterator[str]:
-    if not len(subject.reader.report):
-        return
-    n_open = int(subject.method.count_open(subject.reader.report))
-    if n_open:
-        yield f"{n_open:,} solves ended before tol was reached: scale the features, or raise tol."
-
-
-def _caveats(subject: Subject) -> Iterator[str]:
-    if subject.evaluation is None:
-        figure = f"the {subject.measure.mean_name}"
-        yield (
-            f"No test set was given: {figure} is that of rows used to select the model, and so "
-            "slightly optimistic. With one, there are pictures of its predictions, too."
+    notes += [message for _, message in subject.estimator._advice()]
+    if scores is None:
+        notes.append(
+            f"No test set was given: the {subject.measure.mean_name} is that of rows used to "
+            "select the model, and so slightly optimistic. With one, there are pictures of its "
+            "predictions, too."
         )
-        return
-    scores = subject.evaluation.scores
     # The model's classes come first.
-    if isinstance(scores, Confusion) and len(scores.labels) > subject.reader.n_classes:
+    elif isinstance(scores, Confusion) and len(scores.labels) > subject.reader.n_classes:
         n_unseen = len(scores.labels) - subject.reader.n_classes
-        yield f"Classes of the test set that the model has not seen: {n_unseen}."
+        notes.append(f"Classes of the test set that the model has not seen: {n_unseen}.")
+    return notes
 
 
 # HTML
@@ -240,30 +212,29 @@ def page_of(report: Any) -> str:
     listing = f"<br><h2>Columns</h2><ul>{lines}</ul>" if lines else ""
     title, parameters = escape(report.title), _table(report.parameters)
     notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
-    body = [
-        f'<h1>{title}</h1><div class="two">',
-        f"<section><h2>Result</h2>{_table(report.facts)}</section>",
-        f"<section><h2>Parameters</h2>{parameters or '<p>All by default.</p>'}{listing}",
-        "</section></div>",
-        f'<section class="notes"><h2>Notes</h2>{notes}</section>' if notes else "",
-        f'<br><div class="panels">{"".join(map(_figure, report.panels))}</div>',
-        f"<footer><p>daskls {escape(__version__)}</p></footer>",
-    ]
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{STYLE}</style>'
-    opening = f'<!doctype html>\n<html lang="en"><head>{head}</head>'
-    return f"{opening}\n<body>{''.join(body)}</body></html>\n"
+    notes = notes and f'<section class="notes"><h2>Notes</h2>{notes}</section>'
+    figures = "".join(
+        f"<figure><h2>{escape(panel.title)}</h2>{_picture(panel, SIZE)}"
+        f"<figcaption>{escape(panel.note)}</figcaption></figure>"
+        for panel in report.panels
+    )
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<style>{STYLE}</style></head>\n<body><h1>{title}</h1><div class="two">'
+        f"<section><h2>Result</h2>{_table(report.facts)}</section>"
+        f"<section><h2>Parameters</h2>{parameters or '<p>All by default.</p>'}{listing}"
+        f'</section></div>{notes}<br><div class="panels">{figures}</div>'
+        f"<footer><p>daskls {escape(__version__)}</p></footer></body></html>\n"
+    )
 
 
 def snippet_of(report: Any) -> str:
     """Return the results and, if matplotlib is installed, the first panel of `SHOWN`."""
-    picture = ""
     by_name = {panel.name: panel for panel in report.panels}
-    drawn = [by_name[name] for name in SHOWN if name in by_name]
-    if drawn and find_spec("matplotlib"):
-        name = escape(drawn[0].title)
-        note = escape(drawn[0].note)
-        source = f"data:image/png;base64,{_png(drawn[0], SMALL_SIZE)}"
-        picture = f'<img alt="{name}: {note}" title="{note}" width="320" src="{source}">'
+    panel = next((by_name[name] for name in SHOWN if name in by_name), None)
+    picture = ""
+    if panel is not None and find_spec("matplotlib"):
+        picture = _picture(panel, SMALL_SIZE, f' title="{escape(panel.note)}" width="320"')
     facts = _table(report.facts)
     return f'<p>{escape(report.title)}</p><div style="{SNIPPET}">{facts}{picture}</div>'
 
@@ -284,14 +255,8 @@ def _table(entries: Entries) -> str:
     return f"<table>{''.join(rows)}</table>" if entries else ""
 
 
-def _figure(panel: Panel) -> str:
-    title, note = escape(panel.title), escape(panel.note)
-    picture = f'<img alt="{title}: {note}" src="data:image/png;base64,{_png(panel)}">'
-    return f"<figure><h2>{title}</h2>{picture}<figcaption>{note}</figcaption></figure>"
-
-
-def _png(panel: Panel, size: tuple[float, float] = SIZE) -> str:
-    """Return the picture of a panel as base64; the size is in inches."""
+def _picture(panel: Panel, size: tuple[float, float], more: str = "") -> str:
+    """Return the picture of a panel as a tag that holds it; the size is in inches."""
     figure = import_matplotlib("figure").Figure(figsize=size, layout="constrained")
     content = BytesIO()
     with without_math():
@@ -299,4 +264,5 @@ def _png(panel: Panel, size: tuple[float, float] = SIZE) -> str:
         panel.draw(ax)
         ax.set_title("")
         figure.savefig(content, format="png", dpi=DPI)
-    return b64encode(content.getvalue()).decode("ascii")
+    source = f"data:image/png;base64,{b64encode(content.getvalue()).decode('ascii')}"
+    return f'<img alt="{escape(panel.title)}: {escape(panel.note)}"{more} src="{source}">'

@@ -24,8 +24,9 @@ from daskls.plotting.notes import (
 from daskls.plotting.panels import find_panels
 from daskls.plotting.plane import import_matplotlib, without_math
 
-# Inches: A4, landscape.
+# Inches: A4, landscape; and the size of text for six pictures on it.
 PAGE = (11.7, 8.3)
+SMALL = {"font.size": 8, "legend.fontsize": "small"}
 # Letters that fit on a line across the page: the notes above pictures, and parameters and notes.
 LINE_LETTERS, RIGHT_LETTERS = 138, 112
 # Lines of the columns of a table; the page in a browser has all.
@@ -142,19 +143,18 @@ class ReportDisplay:
         """
         if figure is None:
             figure = import_matplotlib("pyplot").figure(figsize=PAGE, layout="constrained")
-        with without_math():
+        with without_math(**SMALL):
             self._draw(figure)
         return self
 
     def _draw(self, figure: Any) -> None:
         self.figure_ = figure
-        left = [f"{name}: {value}" for name, value in self.facts]
-        right = self._right()
+        columns = [f"{name}: {value}" for name, value in self.facts], self._right()
         # The head is as high as its longer column.
-        inches = 0.45 + 0.155 * max(len(left), len(right))
+        inches = 0.45 + 0.155 * max(map(len, columns))
         head, body = figure.subfigures(2, 1, height_ratios=[inches, PAGE[1] - inches])
         head.suptitle(self.title, x=0.01, ha="left", fontsize=13, weight="bold")
-        for x, lines in ((0.01, left), (0.4, right)):
+        for x, lines in zip((0.01, 0.4), columns, strict=True):
             place = {"va": "top", "fontsize": 8, "linespacing": 1.35}
             head.text(x, 1 - 0.42 / inches, "\n".join(lines), **place)
         n_rows = 2 if len(self.panels) > 3 else 1
@@ -164,9 +164,14 @@ class ReportDisplay:
         for ax in axes[len(self.panels) :]:
             ax.set_axis_off()
         for panel in self.panels:
-            _draw(panel, self.axes_[panel.name], LINE_LETTERS // n_columns)
-        for ax in body.axes:
-            _shrink(ax)
+            ax = self.axes_[panel.name]
+            panel.draw(ax)
+            # Instead of the display's own title. Its only formula is what is bold: dollar signs of
+            # names are no others.
+            bold = panel.title.replace(" ", r"\ ")
+            note = wrap(panel.note.replace("$", r"\$"), LINE_LETTERS // n_columns)
+            title = "\n".join([rf"$\bf{{{bold}}}$", *note])
+            ax.set_title(title, fontsize=7.5, color="black", parse_math=True)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the report as a page of HTML that needs no other file, and optionally write it.
@@ -191,33 +196,12 @@ class ReportDisplay:
 
     def _right(self) -> list[str]:
         params = ", ".join(f"{name}={value}" for name, value in self.parameters) or "all by default"
-        lines = wrap(f"Parameters: {params}", RIGHT_LETTERS)
-        for note in self.notes:
-            lines += wrap(f"Note: {note}", RIGHT_LETTERS)
-        columns = wrap(f"Columns: {'; '.join(self.columns)}", RIGHT_LETTERS, max_lines=MOST_LINES)
-        return lines + columns if self.columns else lines
+        texts = [f"Parameters: {params}", *(f"Note: {note}" for note in self.notes)]
+        lines = [line for text in texts for line in wrap(text, RIGHT_LETTERS)]
+        columns = f"Columns: {'; '.join(self.columns)}" if self.columns else ""
+        return lines + wrap(columns, RIGHT_LETTERS, max_lines=MOST_LINES)
 
 
 def summary_of(estimator: Any) -> str:
     """Return the HTML that a notebook shows of a fitted estimator: its results and one picture."""
     return snippet_of(ReportDisplay.from_estimator(estimator))
-
-
-def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
-    """Draw one panel; the lines of its note have ``n_letters`` at most."""
-    panel.draw(ax)
-    # Replaces the title that the display has set.
-    bold = panel.title.replace(" ", r"\ ")
-    # The only formula: dollar signs of names are no others.
-    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note.replace("$", r"\$"), n_letters)]
-    ax.set_title("\n".join(lines), fontsize=7.5, color="black", parse_math=True)
-
-
-def _shrink(ax: Any) -> None:
-    """Make the fonts of axes, color bars and legends small enough for six pictures on a page."""
-    ax.tick_params(labelsize=7.5)
-    legend = ax.get_legend()
-    for text in legend.get_texts() if legend is not None else ():
-        text.set_fontsize(6.5)
-    for label in (ax.xaxis.label, ax.yaxis.label):
-        label.set_fontsize(8)
