@@ -54,18 +54,16 @@ def demo(
         accuracy = float(estimator.score(test))
         score_s = time.perf_counter() - started - fit_s
     peak, idle = (f"{nbytes >> 20} MiB" for nbytes, _ in (max(seen), seen[0]))
-    print_table(
-        f"{DATA_SET}: {rows:,} rows",
-        [
-            ("accuracy", f"{format_share(accuracy)} on {n_test:,} other rows"),
-            ("Bayes accuracy", f"{format_share(bayes_accuracy(DATA_SET))}, the best possible"),
-            ("cells", format_number(estimator.n_cells_)),
-            ("support rows", format_number(estimator.fit_report_.n_support.sum())),
-            ("seconds to train", f"{fit_s:.1f} (regrouping on disk included)"),
-            ("seconds to score", f"{score_s:.1f}"),
-            ("peak memory", f"{peak} PSS of client and workers; {idle} of it when idle"),
-        ],
-    )
+    pairs = {
+        "accuracy": f"{format_share(accuracy)} on {n_test:,} other rows",
+        "Bayes accuracy": f"{format_share(bayes_accuracy(DATA_SET))}, the best possible",
+        "cells": format_number(estimator.n_cells_),
+        "support rows": format_number(estimator.fit_report_.n_support.sum()),
+        "seconds to train": f"{fit_s:.1f} (regrouping on disk included)",
+        "seconds to score": f"{score_s:.1f}",
+        "peak memory": f"{peak} PSS of client and workers; {idle} of it when idle",
+    }
+    print_table(f"{DATA_SET}: {rows:,} rows", pairs.items())
     typer.echo(f"Picture: {_draw(daskls.load(model), test, output / 'demo.png')}")
 
 
@@ -80,16 +78,9 @@ def _estimator(n_rows: int, **run: Any) -> Any:
 
     # The spirals lie in a square of this side.
     radius = 2.4 * (CELL_SIZE / n_rows / 2) ** 0.5
-    return daskls.VoronoiSVC(
-        CELL_SIZE,
-        loss="hinge",
-        kernel="rbf",
-        feature_scale=None,
-        C=np.geomspace(0.0625, 50, 4).tolist(),
-        gamma=(np.geomspace(0.25, 4, 4) / radius**2).tolist(),
-        random_state=0,
-        **run,
-    )
+    C, gamma = np.geomspace(0.0625, 50, 4), np.geomspace(0.25, 4, 4) / radius**2
+    fixed: Any = {"loss": "hinge", "kernel": "rbf", "feature_scale": None, "random_state": 0}
+    return daskls.VoronoiSVC(CELL_SIZE, C=C.tolist(), gamma=gamma.tolist(), **fixed, **run)
 
 
 def _draw(estimator: Any, test: Path, path: Path) -> Path:

@@ -58,8 +58,8 @@ def predict(
     estimator = load_model(model, unknown)
     _check_answers(estimator, model, proba=proba, interval=interval)
     # Not all estimators take these options: pass those that were given.
-    options = {"proba": True} if proba else {}
-    options |= {"interval": True} if interval else {}
+    given = {"proba": proba, "interval": interval}
+    options = {name: True for name, is_given in given.items() if is_given}
     what = "numbers" if estimator._kind == "numbers" else "labels"
     what = "rows of probabilities" if proba else "intervals" if interval else what
     is_done, scratch = False, _scratch_beside(out, "query")

@@ -4,24 +4,23 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from daskls.errors import StoreError
 from daskls.live.map import draw_map
-from daskls.live.record import FitRecord, LeafCounts, Stage, count_leaves
+from daskls.live.record import Bundles, FitRecord, count_leaves
 from daskls.live.view import fit_html
 from daskls.partition.base import Partition
 from daskls.records import Reals, SolverSpec
-from daskls.run.progress import REPORT_SPACING, Progress, format_seconds
+from daskls.run.progress import REPORT_SPACING, Progress
 from daskls.store.models import BundleModels, finished_bundles
 from daskls.store.objects import Location
 
 log = logging.getLogger("daskls")
 # Seconds between two updates, at least.
 VIEW_INTERVAL_S = 0.5
-# Seconds between two lines about one stage.
-LINE_S = 10.0
 
 
 class LiveFit:
@@ -95,69 +94,28 @@ class LiveFit:
                 self.record.add_bundle(*bundle)
 
 
-def read_bundles(store: Location, known: set[tuple[int, int]]) -> list[tuple[int, int, LeafCounts]]:
-    """Return (first leaf, last leaf, counts) of each finished bundle that is not in ``known``."""
+def read_bundles(store: Location, known: set[tuple[int, int]]) -> Bundles:
+    """Return first leaf, last leaf and counts of each finished bundle that is not in ``known``."""
     bundles = []
     for first, last in finished_bundles(store):
-        if (first, last) in known:
-            continue
-        try:
-            table = BundleModels(store, first, last, SolverSpec()).report()
-        except (OSError, StoreError):
+        if (first, last) not in known:
             # The bundle may be removed while it is read; real damage is reported by the fit.
-            log.debug("a bundle could not be read", exc_info=True)
-            continue
-        bundles.append((first, last, count_leaves(table)))
+            with suppress(OSError, StoreError):
+                table = BundleModels(store, first, last, SolverSpec()).report()
+                bundles.append((first, last, count_leaves(table)))
     return bundles
 
 
-class Widget:
-    """A front in a notebook, below the cell in whose thread it is made; needs ipywidgets."""
+class Notebook:
+    """A front below the cell of a notebook in whose thread it is made."""
 
     draws, reads = True, True
 
     def __init__(self) -> None:
-        from IPython.display import display
-        from ipywidgets import HTML
+        from IPython.display import HTML, display
 
-        self._html = HTML()
-        display(self._html)
-
-    def show(self, record: FitRecord) -> None:
-        self._html.value = fit_html(record, time.time())
-
-
-class Lines:
-    """A front that writes a line when a stage begins, every `LINE_S` seconds, and when it ends."""
-
-    draws, reads = False, True
-
-    def __init__(self, write: Callable[[str], None] = print) -> None:
-        self._write = write
-        self._shown: dict[str, tuple[float, bool]] = {}
-        self._told: set[str] = set()
+        self._html = HTML
+        self._place = display(HTML(""), display_id=True)
 
     def show(self, record: FitRecord) -> None:
-        now = time.time()
-        link = record.link and f"On the dashboard: {record.link}"
-        for line in filter(None, (record.title, link)):
-            if line not in self._told:
-                self._told.add(line)
-                self._write(line)
-        for stage in list(record.stages.values()):
-            shown, was_ended = self._shown.get(stage.name, (-LINE_S, False))
-            is_ended = stage.ended is not None
-            if (is_ended and not was_ended) or (not is_ended and now - shown >= LINE_S):
-                self._shown[stage.name] = now, is_ended
-                self._write(format_line(record, stage, now))
-
-
-def format_line(record: FitRecord, stage: Stage, now: float) -> str:
-    """Return one line about a stage, as "training cells: 10 of 40, 5 s, 15 s left"."""
-    parts = [stage.counted, format_seconds(stage.seconds(now))]
-    if left := stage.left_s(now):
-        parts.append(f"{format_seconds(left)} left")
-    if stage.name == "train" and record.error is not None:
-        mean = record.measure.format_mean(record.error)
-        parts.append(f"{record.measure.mean_name} so far {mean}")
-    return f"{stage.label}: {', '.join(parts)}"
+        self._place.update(self._html(fit_html(record, time.time())))

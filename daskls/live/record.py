@@ -72,9 +72,6 @@ MEASURES: dict[MeasuredAs, Measure] = {
 }
 
 
-# What workers tell of trained cells
-
-
 # The topic of events on the scheduler.
 TOPIC = "daskls"
 # Per leaf: its number, its cells, their rows, the rows of cells whose error was measured, those of
@@ -82,6 +79,8 @@ TOPIC = "daskls"
 COUNTED = ("leaf", "cells", "rows", "measured", "pure", "wrong")
 # One list per name in `COUNTED`, each with one value per leaf.
 LeafCounts = list[list[float]]
+# First leaf, last leaf, and counts of each.
+Bundles = list[tuple[int, int, LeafCounts]]
 
 
 def report_cells(root: str, first: int, last: int, reports: Iterable[CellReport]) -> None:
@@ -136,9 +135,6 @@ def _sum_by(numbers: Ints, counts: Float64, n: int) -> Float64:
 
 def _known(errors: Float64) -> list[float | None]:
     return [None if np.isnan(error) else error for error in errors.tolist()]
-
-
-# The record
 
 
 # The units of a map along each of its sides.
@@ -218,7 +214,7 @@ class FitRecord:
                 return
             if stage is None or stage.ended is not None:
                 # A stage may run again, once per round.
-                self._end_stages(now)
+                self.end(self.ended, now)
                 stage = self.stages[name] = Stage(name, total, now, first_done=done)
             if seconds is not None:
                 stage.began = now - seconds
@@ -226,10 +222,6 @@ class FitRecord:
                 return
             stage.done, stage.total = done, total
             stage.ended = now if done == total else None
-
-    def _end_stages(self, now: float) -> None:
-        for stage in self.stages.values():
-            stage.ended = now if stage.ended is None else stage.ended
 
     def set_map(self, drawn: Map) -> None:
         with self._lock:
@@ -252,10 +244,12 @@ class FitRecord:
         with self._lock:
             return sorted(self._bundles)
 
-    def end(self, how: str, now: float) -> None:
+    def end(self, how: str | None, now: float) -> None:
+        """End all stages, and the fit if ``how`` is given."""
         with self._lock:
-            self._end_stages(now)
             self.ended = how
+            for stage in self.stages.values():
+                stage.ended = now if stage.ended is None else stage.ended
 
     @property
     def n_cells(self) -> int:

@@ -107,12 +107,11 @@ class GridDisplay(OnAxes):
         if not len(trained):
             raise DataError("No cell of the model selected anything: each holds one class.")
         points = [find_choice(row, spec, estimator._reader.width) for row in trained]
-        n_gammas = len(resolve_grid(spec, 1.0, 100, 2).gammas)
-        counts = np.zeros((n_gammas, spec.n_costs), int)
+        counts = np.zeros((len(resolve_grid(spec, 1.0, 100, 2).gammas), spec.n_costs), int)
         np.add.at(counts, tuple(np.array(points).T), 1)
         return cls(
             counts=counts,
-            **_describe_axes(spec, n_gammas),
+            **_describe_axes(spec, len(counts)),
             edge_share=float(np.mean(trained.edge != "")),
             errors=_mean_excess(estimator._reader, counts.shape),
         )
@@ -151,14 +150,10 @@ def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64:
 
 def _describe_axes(spec: SolverSpec, n_gammas: int) -> dict[str, Any]:
     """Return the labels of C and gamma; of a scaled grid only the ends have one."""
-
-    def ends(n: int, first: str, last: str) -> list[str]:
-        return [first, *[""] * (n - 2), last]
-
-    costs, cost = ends(spec.n_costs, "50/m", "500"), "C, scaled to each cell's m rows"
+    costs, cost = ["50/m", *[""] * (spec.n_costs - 2), "500"], "C, scaled to each cell's m rows"
     if spec.C is not None:
         costs, cost = [f"{value:.3g}" for value in sorted(spec.C)], "C"
-    gammas = ends(n_gammas, "5 r", "0.2 r\n$m^{-1/d}$")
+    gammas = ["5 r", *[""] * (n_gammas - 2), "0.2 r\n$m^{-1/d}$"]
     gamma = "kernel width, scaled to each cell's radius r"
     if spec.gamma is not None or not find_kernel(spec.kernel).has_width:
         gammas, gamma = [f"{value:.3g}" for value in sorted(spec.gamma or [1.0])], "gamma"
@@ -238,20 +233,19 @@ class SelectionDisplay(OnAxes):
                 f"A {type(estimator).__name__} stores only the chosen candidate, in selected_; "
                 "SelectionDisplay draws the errors of all candidates, which a FalkSVC stores."
             )
-        errors = np.array(selected["errors"])
-        meta, spec = estimator._reader.meta, estimator._reader.spec
+        meta, gamma = estimator._reader.meta, estimator._reader.spec.gamma
         candidates = sorted({min(k, meta["n_rows"]) for k in meta["method"]["n_neighbors"]})
         percentiles = meta["method"]["percentiles"]
         if percentiles is not None:
             widths = [f"{p:g} %" for p in percentiles]
             width = percentiles.index(selected["percentile"])
         else:
-            values = sorted(meta["spec"]["gamma"] or spec.gamma or [1.0])
+            values = sorted(meta["spec"]["gamma"] or gamma or [1.0])
             widths = [f"{gamma:.3g}" for gamma in values]
             width = values.index(selected["gamma"]) if selected["gamma"] in values else 0
         costs = sorted(meta["spec"]["C"])
         return cls(
-            errors=errors,
+            errors=np.array(selected["errors"]),
             measure=MEASURES[estimator._reader.target.measured_as],
             n_neighbors=candidates,
             width_labels=widths,
@@ -318,12 +312,7 @@ class SelectionDisplay(OnAxes):
 
 
 def _draw_squares(
-    ax: Any,
-    values: Any,
-    texts: dict[Any, str],
-    cost_labels: list[str],
-    width_labels: list[str],
-    **ends: float,
+    ax: Any, values: Any, texts: dict[Any, str], costs: list[str], widths: list[str], **ends: float
 ) -> tuple[Any, list[Any]]:
     """Draw a heat map of widths by C, with some texts in its squares, light on dark."""
     image = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis_r", **ends)
@@ -333,6 +322,6 @@ def _draw_squares(
         ax.text(j, i, text, color="white" if shades[i, j] > 0.5 else "#333333", **style)
         for (i, j), text in texts.items()
     ]
-    ax.set_xticks(range(len(cost_labels)), cost_labels)
-    ax.set_yticks(range(len(width_labels)), width_labels)
+    ax.set_xticks(range(len(costs)), costs)
+    ax.set_yticks(range(len(widths)), widths)
     return image, written

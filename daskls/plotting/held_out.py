@@ -92,9 +92,6 @@ def predictions(subject: Subject, kind: str) -> Panel | None:
     return Panel(name, title, f"Some rows of the test set{which}: {note}", draw)
 
 
-# ROC curves
-
-
 @dataclass(repr=False)
 class RocDisplay(OnAxes):
     """The ROC curve of a classifier of two classes on rows that its fit held out.

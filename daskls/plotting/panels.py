@@ -30,9 +30,6 @@ def find_panels(subject: Subject) -> list[Panel]:
     return [panel for panel in panels if panel is not None]
 
 
-# Importances
-
-
 def _features(subject: Subject) -> Panel | None:
     """Return the panel of shuffled test rows; without them, of a scale that is learned or given."""
     estimator, scores, panel = subject.estimator, subject.evaluation, ("features", "Importances")
@@ -49,9 +46,6 @@ def _features(subject: Subject) -> Panel | None:
         return None
     note = "How much each column counts in distances, summed over the features that it became."
     return Panel(*panel, note, FeatureDisplay.from_estimator(estimator, n_shown=MOST_BARS).plot)
-
-
-# The partition, and what is predicted
 
 
 def _partition(subject: Subject) -> Panel | None:
@@ -113,9 +107,6 @@ def _draw_map(drawn: Map, errors: Float64, label: str, ax: Any) -> None:
     across, up = (name.replace(" (", "\n(") for name in drawn.names)
     ax.set_xlabel(across, fontsize=8)
     ax.set_ylabel(up, fontsize=8)
-
-
-# Validation errors, and choices
 
 
 def _errors(subject: Subject) -> Panel | None:

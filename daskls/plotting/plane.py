@@ -21,9 +21,6 @@ CLASS_COLORS = ("#17518f", "#d96a00", "#56b4e9", "#1b1b1b", "#5b1a4b", "#6a5acd"
 CLASS_MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
-# Figures and axes
-
-
 def import_matplotlib(name: str) -> Any:
     """Return a module of matplotlib: "pyplot" shows figures, "figure" needs no screen."""
     try:
@@ -81,9 +78,6 @@ class OnAxes:
         raise NotImplementedError
 
 
-# Arguments of displays
-
-
 def check_least(name: str, value: int, least: int) -> None:
     if value < least:
         raise ParameterError(f"{name} is {value}; it must be at least {least}.")
@@ -103,9 +97,6 @@ def columns_of(estimator: Any) -> tuple[list[str], Int64]:
     # Marks of missing values are no columns.
     names = name_features(estimator._reader)[: estimator._reader.n_columns]
     return names, np.arange(len(names))
-
-
-# Classes
 
 
 def class_colors(numbers: Iterable[int]) -> list[str]:
