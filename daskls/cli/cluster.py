@@ -73,10 +73,8 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
 
         # Dask's own pool never stops a thread that Ctrl-C interrupted as it started, and the
         # process would wait for it; shutting down a pool of our own stops all threads.
-        with (
-            ThreadPoolExecutor(find_slots()) as pool,
-            dask.config.set(scheduler="threads", pool=pool),
-        ):
+        pool = ThreadPoolExecutor(find_slots())
+        with pool, dask.config.set(scheduler="threads", pool=pool):
             yield None
         return
     import distributed
@@ -102,9 +100,7 @@ def _is_small(path: str) -> bool:
     """Whether a path holds few bytes; False for a URL, which is not opened."""
     from daskls.sources.door import open_source
 
-    if "://" in path:
-        return False
-    nbytes = open_source(path).nbytes
+    nbytes = None if "://" in path else open_source(path).nbytes
     return nbytes is not None and nbytes <= THREADS_NBYTES
 
 

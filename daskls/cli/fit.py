@@ -112,11 +112,9 @@ def _whole(text: str) -> int:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (value.is_integer() and value >= 2):
-        raise typer.BadParameter(
-            f"--rows {text!r} is not a whole number of at least 2, such as 1e9"
-        )
-    return int(value)
+    if value.is_integer() and value >= 2:
+        return int(value)
+    raise typer.BadParameter(f"--rows {text!r} is not a whole number of at least 2, such as 1e9")
 
 
 @dataclass(frozen=True)

@@ -130,15 +130,13 @@ def _check_answers(estimator: Any, model: str, *, proba: bool, interval: bool) -
     """Refuse to ask a model for what it has not."""
     from daskls.errors import StoreError
 
+    why, again = "", "into another folder."
     if proba and estimator._kind == "numbers":
-        raise StoreError(f"The model at {model} predicts numbers, which have no probabilities.")
-    if proba and not hasattr(estimator, "predict_proba"):
-        raise StoreError(
-            f"The model at {model} has no probabilities, as it was fitted without maps of its "
-            "decision values. Fit it with --probability sigmoid, into another folder."
-        )
-    if interval and not hasattr(estimator, "predict_interval"):
-        raise StoreError(
-            f"The model at {model} has no intervals. Fit a regressor with --interval 0.9, into "
-            "another folder."
-        )
+        why = "predicts numbers, which have no probabilities."
+    elif proba and not hasattr(estimator, "predict_proba"):
+        why = "has no probabilities, as it was fitted without maps of its decision values. Fit it "
+        why += f"with --probability sigmoid, {again}"
+    elif interval and not hasattr(estimator, "predict_interval"):
+        why = f"has no intervals. Fit a regressor with --interval 0.9, {again}"
+    if why:
+        raise StoreError(f"The model at {model} {why}")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
@@ -29,7 +29,7 @@ BEFORE_FITS = "<h3>daskls</h3><p>No fit has run yet. The next one shows here.</p
 class Dashboard:
     """Shows a fit on the scheduler's page; workers report their cells themselves."""
 
-    draws, reads = True, False
+    reads = False
 
     def __init__(
         self, fit: str, client: Any, read: Callable[[Any], Bundles], say: Callable[[str], None]
@@ -116,6 +116,7 @@ class Board(SchedulerPlugin):  # type: ignore[misc]
     def __init__(self) -> None:
         self.fits: dict[str, tuple[FitRecord, str]] = {}
         self.last: FitRecord | None = None
+        self.is_served = False
 
     @property
     def records(self) -> list[FitRecord]:
@@ -148,7 +149,6 @@ class Board(SchedulerPlugin):  # type: ignore[misc]
 
 
 _boards: "WeakKeyDictionary[Any, Board]" = WeakKeyDictionary()
-_served: "WeakSet[Any]" = WeakSet()
 
 
 def board_of(scheduler: Any) -> Board:
@@ -197,8 +197,8 @@ def retire(fit: str, how: str, bundles: Bundles, dask_scheduler: Any = None) -> 
     board.end(fit, how, dask_scheduler)
 
 
-def add_page(scheduler: Any, path: str, board: Any) -> str | None:
-    """Serve a board, whose ``records`` are shown; return the page's path, None if there is none."""
+def add_page(scheduler: Any, path: str, board: Board) -> str | None:
+    """Serve a board, return the page's path, None if there is none."""
     from bokeh.server.tornado import BokehTornado
     from distributed.dashboard.core import BokehApplication
     from distributed.dashboard.scheduler import template_variables
@@ -209,7 +209,7 @@ def add_page(scheduler: Any, path: str, board: Any) -> str | None:
     if dashboard is None:
         return None
     prefix = str(dashboard.prefix)
-    if scheduler not in _served:
+    if not board.is_served:
         variables = template_variables(scheduler)
         page = BokehApplication(
             {path: partial(live_doc, board)}, scheduler, prefix=prefix, template_variables=variables
@@ -220,11 +220,11 @@ def add_page(scheduler: Any, path: str, board: Any) -> str | None:
         application.add_application(page)
         page.initialize(IOLoop.current())
         page.start()
-        _served.add(scheduler)
+        board.is_served = True
     return f"{prefix.rstrip('/')}{path}"
 
 
-def live_doc(board: Any, scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
+def live_doc(board: Board, scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
     from bokeh.models import Div
     from distributed.dashboard.components.scheduler import BOKEH_THEME, env
 

@@ -26,8 +26,8 @@ VIEW_INTERVAL_S = 0.5
 class LiveFit:
     """Shows the progress of a fit; an error in a front drops it and does not fail the fit.
 
-    A front says by `draws` whether it draws the map, and by `reads` whether it needs the results in
-    the store. `show` is called repeatedly from one thread, and once after the end.
+    `show` of a front is called repeatedly from one thread, and once after the end; `reads` is
+    whether it needs the results in the store.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LiveFit:
 
     def _draw(self) -> None:
         cut, self._cut = self._cut, None
-        if cut is not None and any(front.draws for front in self._fronts):
+        if cut is not None and self._fronts:
             self.record.set_map(draw_map(*cut))
 
     def _read(self) -> None:
@@ -109,7 +109,7 @@ def read_bundles(store: Location, known: set[tuple[int, int]]) -> Bundles:
 class Notebook:
     """A front below the cell of a notebook in whose thread it is made."""
 
-    draws, reads = True, True
+    reads = True
 
     def __init__(self) -> None:
         from IPython.display import HTML, display

@@ -72,13 +72,9 @@ def _draw_tree(tree: Tree, X: Reals, names: tuple[str, str]) -> Map:
     number = np.full(tree.n_leaves, -1)
     number[list(polygons)] = np.arange(len(polygons))
     low, span = limits[:, 0], limits[:, 1] - limits[:, 0]
-    return Map(
-        [((own - low) / span * SIDE).round().astype(int).tolist() for own in polygons.values()],
-        number.tolist(),
-        limits.tolist(),
-        names,
-        "groups of neighboring cells, as space is cut",
-    )
+    shapes = [((own - low) / span * SIDE).round().astype(int).tolist() for own in polygons.values()]
+    note = "groups of neighboring cells, as space is cut"
+    return Map(shapes, number.tolist(), limits.tolist(), names, note)
 
 
 def cell_polygons(tree: Tree, limits: Float64) -> dict[int, Float64]:
@@ -125,14 +121,9 @@ def _draw_rectangles(partition: Partition, n_leaves: int, X: Reals, names: Seque
     number = np.full(n_regions, -1)
     number[seen] = np.arange(len(seen))
     thinned = f"; {n_leaves:,} groups in {n_regions:,} regions" if n_leaves > n_regions else ""
-    return Map(
-        rectangles(sums / counts[seen, None], counts[seen], strips=X.shape[1] == 1),
-        number[region_of].tolist(),
-        None,
-        axes,
-        "a map: groups of neighboring cells, with areas by their rows, arranged like their means "
-        f"{how}{thinned}",
-    )
+    note = "a map: groups of neighboring cells, with areas by their rows, arranged like their means"
+    shapes = rectangles(sums / counts[seen, None], counts[seen], strips=X.shape[1] == 1)
+    return Map(shapes, number[region_of].tolist(), None, axes, f"{note} {how}{thinned}")
 
 
 def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[list[list[int]]]:
@@ -161,11 +152,10 @@ def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[l
 def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str], str]:
     """Project rows onto the plane in which they vary most; name its axes and describe it."""
     if X.shape[1] < 3:
-        sides = [np.asarray(X[:, i], np.float64) for i in range(X.shape[1])]
-        plane = np.stack([*sides, np.zeros(len(X))][:2], axis=1)
+        plane = np.zeros((len(X), 2))
+        plane[:, : X.shape[1]] = X
         return plane, (names[0], names[1] if len(names) > 1 else ""), "in its features"
     some = np.asarray(X[:: -(-len(X) // MAX_ROWS)], np.float64)
-    center = some.mean(axis=0)
     variances = some.var(axis=0)
     if X.shape[1] > MAX_FEATURES:
         first, second = np.argsort(-variances, kind="stable")[:2].tolist()
@@ -178,9 +168,9 @@ def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str]
     largest = abs(leading).argmax(axis=0)
     leading = leading * np.sign(leading[largest, [0, 1]])
     shares = values[:-3:-1] / (variances.sum() * len(some) / max(len(some) - 1, 1) or 1.0)
-    axes = [
+    first, second = (
         f"component {i + 1} ({share:.0%} of the variance; most of {names[feature]})"
         for i, (share, feature) in enumerate(zip(shares, largest, strict=True))
-    ]
-    plane = (X - center) @ leading
-    return plane, (axes[0], axes[1]), "in the plane of two principal components of the sample"
+    )
+    plane = (X - some.mean(axis=0)) @ leading
+    return plane, (first, second), "in the plane of two principal components of the sample"

@@ -171,10 +171,6 @@ class Stage:
     def label(self) -> str:
         return STAGE_LABELS.get(self.name, self.name)
 
-    @property
-    def counted(self) -> str:
-        return f"{self.total:,}" if self.done is None else f"{self.done:,} of {self.total:,}"
-
     def seconds(self, now: float) -> float:
         return (now if self.ended is None else self.ended) - self.began
 

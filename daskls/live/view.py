@@ -75,8 +75,9 @@ def _numbers(record: FitRecord, now: float, tasks: Sequence[tuple[str, int, int]
 def _stage_html(stage: Stage, now: float) -> str:
     look = "width:120px;height:12px;accent-color:#31688e"
     bar = f"<progress value='{stage.done or 0}' max='{stage.total or 1}' style='{look}'></progress>"
+    counted = f"{stage.done:,} of {stage.total:,}" if stage.done is not None else f"{stage.total:,}"
     texts = {"left": (escape(stage.label), bar)}
-    texts["right"] = stage.counted, format_seconds(stage.seconds(now))
+    texts["right"] = counted, format_seconds(stage.seconds(now))
     style = "padding:1px 10px 1px 0;white-space:nowrap;text-align:"
     cells = (f"<td style='{style}{side}'>{own}</td>" for side in texts for own in texts[side])
     return f"<tr>{''.join(cells)}</tr>"

@@ -81,11 +81,9 @@ class CellDisplay(OnAxes):
         values = {name: report[name][~np.isnan(report[name])] for name in fields}
         return cls(values, {"validation_error": label})
 
-    _size = (3.6, 3.2)
-
     @property
-    def _n_axes(self) -> int:  # type: ignore[override]
-        return len(self.values)
+    def _layout(self) -> tuple[int, tuple[float, float]]:
+        return len(self.values), (3.6, 3.2)
 
     def _draw(self, *axes: Any) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -207,5 +205,5 @@ class FeatureDisplay(OnAxes):
         ax.set_title(f"{self.title}{left_out}", fontsize=10)
 
     @property
-    def _size(self) -> tuple[float, float]:  # type: ignore[override]
-        return 5.0, 1.2 + 0.24 * (len(self.names) + (self.rest > 0))
+    def _layout(self) -> tuple[int, tuple[float, float]]:
+        return 1, (5.0, 1.2 + 0.24 * (len(self.names) + (self.rest > 0)))

@@ -285,11 +285,9 @@ class SelectionDisplay(OnAxes):
         """
         return super().plot(axes)
 
-    _size = (3.6, 3.4)
-
     @property
-    def _n_axes(self) -> int:  # type: ignore[override]
-        return len(self.n_neighbors)
+    def _layout(self) -> tuple[int, tuple[float, float]]:
+        return len(self.n_neighbors), (3.6, 3.4)
 
     def _draw(self, *axes: Any) -> None:
         errors = self.measure.factor * self.errors

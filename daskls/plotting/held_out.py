@@ -188,7 +188,9 @@ class RocDisplay(OnAxes):
         first, second = (float(np.average(above[own], weights=self.weights[own])) for own in of)
         return first, second
 
-    _size = (4.6, 4.2)
+    @property
+    def _layout(self) -> tuple[int, tuple[float, float]]:
+        return 1, (4.6, 4.2)
 
     def _draw(self, *axes: Any) -> None:
         from sklearn.metrics import RocCurveDisplay

@@ -47,7 +47,10 @@ def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> Any:
 class OnAxes:
     """A display that is drawn on one Axes, or on several side by side, by `_draw`."""
 
-    _size, _n_axes = (6.0, 5.0), 1
+    @property
+    def _layout(self) -> tuple[int, tuple[float, float]]:
+        """The number of axes, and the size of each in inches."""
+        return 1, (6.0, 5.0)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -65,10 +68,11 @@ class OnAxes:
         ImportError : no ``ax``, and matplotlib is not installed
         ParameterError : another number of axes than is drawn
         """
-        axes = new_axes(self._n_axes, self._size) if ax is None else np.atleast_1d(ax)
-        if len(axes) != self._n_axes:
+        n_axes, size = self._layout
+        axes = new_axes(n_axes, size) if ax is None else np.atleast_1d(ax)
+        if len(axes) != n_axes:
             raise ParameterError(
-                f"ax holds {len(axes)} axes, but {self._n_axes} are drawn on: pass one for each."
+                f"ax holds {len(axes)} axes, but {n_axes} are drawn on: pass one for each."
             )
         self.axes_, self.ax_, self.figure_ = axes, axes[0], axes[0].figure
         self._draw(*axes)
