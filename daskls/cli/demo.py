@@ -78,9 +78,10 @@ def _estimator(n_rows: int, **run: Any) -> Any:
 
     # The spirals lie in a square of this side.
     radius = 2.4 * (CELL_SIZE / n_rows / 2) ** 0.5
-    C, gamma = np.geomspace(0.0625, 50, 4), np.geomspace(0.25, 4, 4) / radius**2
-    fixed: Any = {"loss": "hinge", "kernel": "rbf", "feature_scale": None, "random_state": 0}
-    return daskls.VoronoiSVC(CELL_SIZE, C=C.tolist(), gamma=gamma.tolist(), **fixed, **run)
+    C = np.geomspace(0.0625, 50, 4).tolist()
+    gamma = (np.geomspace(0.25, 4, 4) / radius**2).tolist()
+    own: Any = {"feature_scale": None, "random_state": 0, **run}
+    return daskls.VoronoiSVC(CELL_SIZE, loss="hinge", kernel="rbf", C=C, gamma=gamma, **own)
 
 
 def _draw(estimator: Any, test: Path, path: Path) -> Path:

@@ -32,7 +32,7 @@ from daskls.store.errors import disk_errors, exists_already
 
 # Inches: A4, landscape; and the size of text for six pictures on it.
 PAGE = (11.7, 8.3)
-SMALL = {"font.size": 7.5, "legend.fontsize": "small"}
+SMALL_TEXT = {"font.size": 7.5, "legend.fontsize": "small"}
 # Letters that fit on a line across the page: the notes above pictures, and parameters and notes.
 LINE_LETTERS, RIGHT_LETTERS = 138, 112
 # Lines of the columns of a table; the page in a browser has all.
@@ -172,7 +172,7 @@ class ReportDisplay:
         """
         if figure is None:
             figure = import_matplotlib("pyplot").figure(figsize=PAGE, layout="constrained")
-        with without_math(**SMALL):
+        with without_math(**SMALL_TEXT):
             self._draw(figure)
         return self
 
