@@ -166,11 +166,10 @@ def _candidates(reader: Any) -> Table:
 
 
 def _tried(step: str, summary: dict[str, Any]) -> Table:
-    rows = [
-        ["chosen" if row["value"] == summary["best"] else "", *map(format_number, numbers)]
-        for row in summary["path"]
-        for numbers in [[row[name] for name in ("value", *TRIED)]]
-    ]
+    rows = []
+    for row in summary["path"]:
+        chosen = "chosen" if row["value"] == summary["best"] else ""
+        rows.append([chosen, *(format_number(row[name]) for name in ("value", *TRIED))])
     return "The models tried", ("", step, *TRIED), rows
 
 

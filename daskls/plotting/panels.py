@@ -113,8 +113,8 @@ def _errors(subject: Subject) -> Panel | None:
     """Return the panel of errors: of cells, or of the models tried; without errors, of sizes."""
     if subject.method.step is not None:
         summary, step = subject.reader.summary, str(subject.method.step).replace("_", " ")
-        tried = ("value", "validation_error")
-        values, errors = (np.array([row[name] for row in summary["path"]], float) for name in tried)
+        path, tried = summary["path"], ("value", "validation_error")
+        values, errors = (np.array([row[name] for row in path], float) for name in tried)
         names = {"xlabel": step, "ylabel": "validation error"}
         draw = partial(_draw_tried, values, errors, summary["best"], names)
         note = f"Models tried one after the other, by {step}; square: the one kept."

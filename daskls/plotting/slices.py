@@ -54,7 +54,8 @@ def _find_limits(estimator: Any, X: Reals | None, drawn: list[int]) -> Float64:
     if X is None:
         ends = np.array([_reach(estimator, feature) for feature in drawn])
     else:
-        ends = np.quantile(X[:, drawn].astype(np.float64), [0, 1], axis=0).T
+        columns = X[:, drawn].astype(np.float64)
+        ends = np.stack([columns.min(axis=0), columns.max(axis=0)], axis=1)
     low, high = ends.T
     # Features with a single value get a range as well. Beyond the rows a curve may go anywhere, and
     # would flatten all the rest.
