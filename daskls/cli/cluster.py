@@ -17,37 +17,29 @@ CONNECT_TIMEOUT_S = 10
 # than to fit. A small data set is one chunk of 4 MiB.
 THREADS_NBYTES = 8 << 20
 
-MemoryLimit = Annotated[
-    str,
-    typer.Option(help="Memory of each local worker, such as 2GiB; auto: its share of the machine."),
-]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+Address = Annotated[str | None, typer.Option(metavar="ADDRESS")]
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Address of a running scheduler, such as tcp://host:8786."
-        ),
-    ] = None
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Processes of a local cluster; 0: threads, no cluster. If not given, one per "
-            "core, or threads for data of up to 8 MiB.",
-        ),
-    ] = None
-    threads_per_worker: Annotated[
-        int, typer.Option(min=1, help="Threads of each local worker.")
-    ] = 1
-    memory_limit: MemoryLimit = "auto"
-    dashboard: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Serve the local cluster's dashboard, such as :8787."),
-    ] = None
+    """Where a command runs.
+
+    Parameters
+    ----------
+    scheduler : Address of a running scheduler, such as tcp://host:8786.
+    workers : Processes of a local cluster; 0: threads, no cluster. If not given, one per core, or
+        threads for data of up to 8 MiB.
+    threads_per_worker : Threads of each local worker.
+    memory_limit : Memory of each local worker, such as 2GiB; auto: its share of the machine.
+    dashboard : Serve the local cluster's dashboard, such as :8787.
+    """
+
+    scheduler: Address = None
+    workers: Annotated[int | None, typer.Option(min=0)] = None
+    threads_per_worker: Annotated[int, typer.Option(min=1)] = 1
+    memory_limit: str = "auto"
+    dashboard: Address = None
 
     def __post_init__(self) -> None:
         if self.scheduler is not None and self.workers is not None:
@@ -81,10 +73,8 @@ def open_client(where: ClusterOptions, data: str | None = None) -> Iterator[Any]
 
         # Dask's own pool never stops a thread that Ctrl-C interrupted as it started, and the
         # process would wait for it; shutting down a pool of our own stops all threads.
-        with (
-            ThreadPoolExecutor(find_slots()) as pool,
-            dask.config.set(scheduler="threads", pool=pool),
-        ):
+        pool = ThreadPoolExecutor(find_slots())
+        with pool, dask.config.set(scheduler="threads", pool=pool):
             yield None
         return
     import distributed
@@ -110,9 +100,7 @@ def _is_small(path: str) -> bool:
     """Whether a path holds few bytes; False for a URL, which is not opened."""
     from daskls.sources.formats import open_source
 
-    if "://" in path:
-        return False
-    nbytes = open_source(path).nbytes
+    nbytes = None if "://" in path else open_source(path).nbytes
     return nbytes is not None and nbytes <= THREADS_NBYTES
 
 

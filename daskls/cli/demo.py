@@ -10,24 +10,28 @@ from typing import Annotated, Any
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.errors import format_number, format_share, print_pairs
+from daskls.cli.errors import format_number, format_share, print_table
 
 DATA_SET, CELL_SIZE = "two_spirals", 1000
 
 
 def demo(
-    rows: Annotated[int, typer.Option(min=1000, help="Rows to train on.")] = 1_000_000,
-    output: Annotated[
-        Path,
-        typer.Option(
-            callback=Path.expanduser, help="Folder of the data, the model and the picture."
-        ),
-    ] = Path("demo"),
-    workers: Annotated[int, typer.Option(min=1, help="Processes of the local cluster.")] = 2,
-    memory_limit: cluster.MemoryLimit = "1GiB",
+    *,
+    rows: Annotated[int, typer.Option(min=1000)] = 1_000_000,
+    output: Annotated[Path, typer.Option(callback=Path.expanduser)] = Path("demo"),
+    workers: Annotated[int, typer.Option(min=1)] = 2,
+    memory_limit: str = "1GiB",
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Train on a million synthetic rows here, compare with the best possible, draw the result."""
+    """Train on a million synthetic rows here, compare with the best possible, draw the result.
+
+    Parameters
+    ----------
+    rows : Rows to train on.
+    output : Folder of the data, the model and the picture.
+    workers : Processes of the local cluster.
+    memory_limit : Memory of each local worker, such as 2GiB; auto: its share of the machine.
+    """
     where = cluster.ClusterOptions(workers=workers, memory_limit=memory_limit)
     import daskls
     from daskls.datasets import bayes_accuracy, write
@@ -50,18 +54,16 @@ def demo(
         accuracy = float(estimator.score(test))
         score_s = time.perf_counter() - started - fit_s
     peak, idle = (f"{nbytes >> 20} MiB" for nbytes, _ in (max(seen), seen[0]))
-    print_pairs(
-        f"{DATA_SET}: {rows:,} rows",
-        [
-            ("accuracy", f"{format_share(accuracy)} on {n_test:,} other rows"),
-            ("Bayes accuracy", f"{format_share(bayes_accuracy(DATA_SET))}, the best possible"),
-            ("cells", format_number(estimator.n_cells_)),
-            ("support rows", format_number(estimator.fit_report_.n_support.sum())),
-            ("seconds to train", f"{fit_s:.1f} (regrouping on disk included)"),
-            ("seconds to score", f"{score_s:.1f}"),
-            ("peak memory", f"{peak} PSS of client and workers; {idle} of it when idle"),
-        ],
-    )
+    pairs = {
+        "accuracy": f"{format_share(accuracy)} on {n_test:,} other rows",
+        "Bayes accuracy": f"{format_share(bayes_accuracy(DATA_SET))}, the best possible",
+        "cells": format_number(estimator.n_cells_),
+        "support rows": format_number(estimator.fit_report_.n_support.sum()),
+        "seconds to train": f"{fit_s:.1f} (regrouping on disk included)",
+        "seconds to score": f"{score_s:.1f}",
+        "peak memory": f"{peak} PSS of client and workers; {idle} of it when idle",
+    }
+    print_table(f"{DATA_SET}: {rows:,} rows", pairs.items())
     typer.echo(f"Picture: {_draw(daskls.load(model), test, output / 'demo.png')}")
 
 
@@ -76,16 +78,10 @@ def _estimator(n_rows: int, **run: Any) -> Any:
 
     # The spirals lie in a square of this side.
     radius = 2.4 * (CELL_SIZE / n_rows / 2) ** 0.5
-    return daskls.VoronoiSVC(
-        CELL_SIZE,
-        loss="hinge",
-        kernel="rbf",
-        feature_scale=None,
-        C=np.geomspace(0.0625, 50, 4).tolist(),
-        gamma=(np.geomspace(0.25, 4, 4) / radius**2).tolist(),
-        random_state=0,
-        **run,
-    )
+    C = np.geomspace(0.0625, 50, 4).tolist()
+    gamma = (np.geomspace(0.25, 4, 4) / radius**2).tolist()
+    own: Any = {"feature_scale": None, "random_state": 0, **run}
+    return daskls.VoronoiSVC(CELL_SIZE, loss="hinge", kernel="rbf", C=C, gamma=gamma, **own)
 
 
 def _draw(estimator: Any, test: Path, path: Path) -> Path:

@@ -96,28 +96,15 @@ def _stopped(message: str) -> str:
 
 
 def format_share(value: float) -> str:
-    """Return a share as a percentage.
-
-    >>> format_share(0.94213)
-    '94.21 %'
-    """
     return f"{100 * value:.2f} %"
 
 
 def format_number(value: float) -> str:
-    """Return a number as text: whole numbers in full, others with four digits.
-
-    >>> format_number(1000000), format_number(0.123456)
-    ('1,000,000', '0.1235')
-    """
+    """Return a number as text: whole numbers in full, as 1,000,000, others with four digits."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
 
 
-def print_pairs(title: str, pairs: Iterable[tuple[str, Any]]) -> None:
-    print_table(title, (), pairs)
-
-
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def print_table(title: str, rows: Iterable[Sequence[Any]], columns: Sequence[str] = ()) -> None:
     """Print a table below a title: names with their values, or numbers if ``columns`` have names.
 
     The first column is text.

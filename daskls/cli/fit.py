@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.errors import format_number, format_share, print_pairs
-from daskls.cli.inputs import (
-    Task,
-    TrainedColumnOptions,
-    check_data,
-    find_kind,
-    find_label,
-    path_argument,
-)
+from daskls.cli.errors import format_number, format_share, print_table
+from daskls.cli.inputs import Task, TrainedColumnOptions, check_data, find_kind, find_label
 from daskls.cli.options import FitCommand, MethodName, build_estimator
 
 if TYPE_CHECKING:
@@ -25,29 +18,27 @@ if TYPE_CHECKING:
 
 def fit(
     ctx: typer.Context,
-    data: Annotated[
-        str,
-        path_argument(
-            "A table (.csv, .tsv, .parquet, .npz, .libsvm; a folder or pattern), or a data set on "
-            "Zarr."
-        ),
-    ],
-    model: Annotated[str, path_argument("Folder of the model; an unfinished fit resumes.")],
+    data: str,
+    model: str,
+    *,
     table: TrainedColumnOptions,
     where: cluster.ClusterOptions,
-    task: Annotated[
-        Task,
-        typer.Option(
-            help="What to learn: classes or numbers. auto: by the labels; the choice is printed.",
-        ),
-    ] = "auto",
-    method: Annotated[MethodName, typer.Option(help="The method.")] = "voronoi",
+    task: Task = "auto",
+    method: MethodName = "voronoi",
     quiet: cluster.Quiet = False,
 ) -> None:
     """Train on a table or a data set and write the model, cell by cell.
 
     A fit that was stopped resumes when the same command runs again: only unfinished cells are
     trained.
+
+    Parameters
+    ----------
+    data : A table (.csv, .tsv, .parquet, .npz, .libsvm; a folder or pattern), or a data set on
+        Zarr.
+    model : Folder of the model; an unfinished fit resumes.
+    task : What to learn: classes or numbers. auto: by the labels; the choice is printed.
+    method : The method.
     """
     from daskls.run.identity import check_free
     from daskls.store.objects import store_at
@@ -95,27 +86,24 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
     from daskls.solvers.registry import find_loss
     from daskls.store.objects import open_store
 
-    report = estimator.fit_report_
-    pairs = [
-        ("rows", format_number(estimator._reader.meta["n_rows"])),
-        ("model", format_bytes(open_store(path).nbytes())),
-        ("seconds", f"{seconds:.1f}"),
-    ]
+    report, reader = estimator.fit_report_, estimator._reader
+    pairs = [("rows", format_number(reader.meta["n_rows"]))]
     if len(report):
-        measure, error = MEASURES[estimator._reader.target.measured_as], mean_error(report)
+        measure, error = MEASURES[reader.target.measured_as], mean_error(report)
         measured = "not measured: one candidate" if error is None else measure.format_mean(error)
-        pairs[1:1] = [
+        pairs += [
             ("cells", format_cells(report)),
             ("support rows", format_number(report.n_support.sum())),
             (measure.mean_name, measured),
         ]
         # Sampling methods have no grid: `daskls info` shows the models that they tried. Cells whose
         # C and kernel are chosen for all have one for some losses.
-        is_global = find_loss(estimator._reader.spec).is_global
-        if not hasattr(estimator, "path_") and (not is_global or (report.edge != "").any()):
-            on_edge = format_share((report.edge != "").mean())
-            pairs.insert(4, ("choice on a grid edge", f"{on_edge} of the cells"))
-    print_pairs(f"{type(estimator).__name__}: {path}", pairs)
+        on_edge, is_global = report.edge != "", find_loss(reader.spec).is_global
+        if not hasattr(estimator, "path_") and (not is_global or on_edge.any()):
+            share = format_share(on_edge.mean())
+            pairs.append(("choice on a grid edge", f"{share} of the cells"))
+    pairs += [("model", format_bytes(open_store(path).nbytes())), ("seconds", f"{seconds:.1f}")]
+    print_table(f"{type(estimator).__name__}: {path}", pairs)
 
 
 def _whole(text: str) -> int:
@@ -124,47 +112,38 @@ def _whole(text: str) -> int:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (value.is_integer() and value >= 2):
-        raise typer.BadParameter(
-            f"--rows {text!r} is not a whole number of at least 2, such as 1e9"
-        )
-    return int(value)
+    if value.is_integer() and value >= 2:
+        return int(value)
+    raise typer.BadParameter(f"--rows {text!r} is not a whole number of at least 2, such as 1e9")
 
 
 @dataclass(frozen=True)
 class FitSize:
-    """The size of a fit to plan, where it is not that of the data."""
+    """The size of a fit to plan, where it is not that of the data.
 
-    rows: Annotated[
-        int | None,
-        typer.Option(metavar="NUMBER", parser=_whole, help="Plan for this many rows, such as 1e9."),
-    ] = None
-    features: Annotated[
-        int | None, typer.Option(min=1, help="Features, where there is no DATA.")
-    ] = None
-    classes: Annotated[
-        int | None, typer.Option(min=2, help="Classes, where DATA names none; if not given, 2.")
-    ] = None
+    Parameters
+    ----------
+    rows : Plan for this many rows, such as 1e9.
+    features : Features, where there is no DATA.
+    classes : Classes, where DATA names none; if not given, 2.
+    """
+
+    rows: Annotated[int | None, typer.Option(metavar="NUMBER", parser=_whole)] = None
+    features: Annotated[int | None, typer.Option(min=1)] = None
+    classes: Annotated[int | None, typer.Option(min=2)] = None
 
 
 @dataclass(frozen=True)
 class PlannedCluster(cluster.ClusterOptions):
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Processes of a cluster that need not exist; 0: threads. If not given, one per "
-            "core.",
-        ),
-    ] = None
-    memory_limit: Annotated[
-        str,
-        typer.Option(
-            "--memory-limit",
-            "--memory",
-            help="Memory of each worker, such as 2GiB; auto: its share of this machine.",
-        ),
-    ] = "auto"
+    """The workers to plan for.
+
+    Parameters
+    ----------
+    workers : Processes of a cluster that need not exist; 0: threads. If not given, one per core.
+    memory_limit : Memory of each worker, such as 2GiB; auto: its share of this machine.
+    """
+
+    memory_limit: Annotated[str, typer.Option("--memory-limit", "--memory")] = "auto"
     # No option, as nothing is served.
     dashboard: None = None
 
@@ -184,29 +163,32 @@ class PlannedCluster(cluster.ClusterOptions):
 
 def plan(
     ctx: typer.Context,
+    data: str | None = None,
+    *,
     table: TrainedColumnOptions,
     size: FitSize,
     where: PlannedCluster,
-    data: Annotated[
-        str | None,
-        path_argument(
-            "A table or a data set, as for `daskls fit`; if not given, --rows and --features say "
-            "what to plan for."
-        ),
-    ] = None,
-    task: Annotated[
-        Task, typer.Option(help="What to learn: classes or numbers. auto: as fit finds it.")
-    ] = "auto",
-    method: Annotated[MethodName, typer.Option(help="The method.")] = "voronoi",
+    task: Task = "auto",
+    method: MethodName = "voronoi",
 ) -> None:
     """Say what a fit would take: tasks, bytes, memory, and what it would refuse.
 
     Nothing is trained.
+
+    Parameters
+    ----------
+    data : A table or a data set, as for `daskls fit`; if not given, --rows and --features say what
+        to plan for.
+    task : What to learn: classes or numbers. auto: as fit finds it.
+    method : The method.
     """
     y: Any = None
     if data is None:
+        if size.rows is None or size.features is None:
+            raise typer.BadParameter("give DATA, or both --rows and --features", ctx=ctx)
         kind: Any = "numbers" if task == "regression" else "classes"
-        X, estimator = _shape(size, ctx), build_estimator(ctx, method, None, kind)
+        X: Any = (size.rows, size.features)
+        estimator = build_estimator(ctx, method, None, kind)
     else:
         dataset, y, estimator = _open_training(ctx, data, table, task, method)
         X = _planned_rows(size, data, dataset, ctx)
@@ -221,13 +203,7 @@ def plan(
     with cluster.open_client(there) as client:
         estimator.set_params(client=client)
         planned = estimator.plan(X, y, **of_table, **where.offered)
-    print_pairs(planned.title, planned.pairs())
-
-
-def _shape(size: FitSize, ctx: typer.Context) -> tuple[int, int]:
-    if size.rows is None or size.features is None:
-        raise typer.BadParameter("give DATA, or both --rows and --features", ctx=ctx)
-    return size.rows, size.features
+    print_table(planned.title, planned.pairs())
 
 
 def _planned_rows(size: FitSize, data: str, dataset: "Dataset | None", ctx: typer.Context) -> Any:

@@ -3,7 +3,7 @@
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,8 +22,7 @@ Task = Literal["auto", "classification", "regression"]
 # Treatment of categories that no training row had.
 Unseen = Literal["zero", "error"]
 LabelColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Column of the labels of a table."),
+    str | None, typer.Option(metavar="NAME", help="Column of the labels of a table.")
 ]
 UnseenOption = Annotated[
     Unseen | None,
@@ -33,24 +32,19 @@ UnseenOption = Annotated[
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """How the columns of a table are read."""
+    """How the columns of a table are read.
+
+    Parameters
+    ----------
+    missing : Missing values of a table: the median and a flag in their place, or an error.
+    unknown : Categories of a query that no training row had.
+    drop : Columns of a table to leave out, joined by commas; repeatable.
+    """
 
     label: LabelColumn = None
-    missing: Annotated[
-        Literal["auto", "refuse"],
-        typer.Option(
-            help="Missing values of a table: the median and a flag in their place, or an error.",
-        ),
-    ] = "auto"
-    unknown: Annotated[
-        Unseen, typer.Option(help="Categories of a query that no training row had.")
-    ] = "zero"
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Columns of a table to leave out, joined by commas; repeatable."
-        ),
-    ] = None
+    missing: Literal["auto", "refuse"] = "auto"
+    unknown: Unseen = "zero"
+    drop: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
 
     @property
     def of_table(self) -> dict[str, Any]:
@@ -59,13 +53,14 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class TrainedColumnOptions(ColumnOptions):
-    weight: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of the rows' weights, of a table.")
-    ] = None
+    """How the columns of a table to train on are read.
 
+    Parameters
+    ----------
+    weight : Column of the rows' weights, of a table.
+    """
 
-def path_argument(told: str, **settings: Any) -> Any:
-    return typer.Argument(callback=expand, help=told, **settings)
+    weight: Annotated[str | None, typer.Option(metavar="NAME")] = None
 
 
 def expand(path: str | None) -> str | None:
@@ -73,9 +68,6 @@ def expand(path: str | None) -> str | None:
     from daskls.store.objects import expand_path
 
     return None if path is None else expand_path(path)
-
-
-Model = Annotated[str, path_argument("The model.")]
 
 
 def check_exists(path: str, what: str) -> None:
@@ -140,6 +132,7 @@ def find_kind(
 ) -> "TargetKind":
     """Return whether to learn classes or numbers; "auto" decides by the labels, and says so."""
     from daskls.sources.labels import kind_of_arrays, kind_of_column, kind_of_data
+    from daskls.store.objects import temporary_path
 
     if task != "auto":
         return "classes" if task == "classification" else "numbers"
@@ -150,16 +143,13 @@ def find_kind(
     elif source.kind == "features":
         kind, why = kind_of_arrays(str(source.files[0]), label)
     else:
-        from daskls.store.objects import temporary_path
-
-        assert label is not None
-        kind, why = kind_of_column(source.open(label, temporary_path()), label)
-    other = "regression" if kind == "classes" else "classification"
+        kind, why = kind_of_column(source.open(label, temporary_path()), str(label))
+    taken_as, other = "numbers, a regression", "classification"
+    if kind == "classes":
+        taken_as, other = "classes", "regression"
     if kind == "numbers" or "whole numbers" in why:
-        taken_as = "classes" if kind == "classes" else "numbers, a regression"
-        typer.echo(
-            f"{label or 'y'}: {why}, so they are taken as {taken_as}; override by --task {other}."
-        )
+        so = f"{label or 'y'}: {why}, so they are taken as {taken_as}"
+        typer.echo(f"{so}; override by --task {other}.")
     return kind
 
 
@@ -186,15 +176,13 @@ def open_query(
     from daskls.estimators.view import progress_bars
     from daskls.store.objects import Scratch
 
-    temp = scratch or Scratch.temporary()
-    with (
-        cluster.open_client(where, source.where) as client,
-        progress_bars(show=not quiet) as listen,
-    ):
+    opened = cluster.open_client(where, source.where), progress_bars(show=not quiet)
+    with opened[0] as client, opened[1] as listen:
         estimator.set_params(client=client)
         if not source.has_columns:
             yield source.where, listen
             return
+        temp = scratch or Scratch.temporary()
         with query_rows(estimator, source, label, temp, with_y=with_y, on_progress=listen) as rows:
             yield rows, listen
 
@@ -215,12 +203,15 @@ def parse_class_weight(text: str, classes: Sequence[Any] | None) -> Any:
     """Return "balanced", or a dict of LABEL=WEIGHT pairs; a data set's labels are ``classes``."""
     if text == "balanced":
         return text
-    labels = {str(label): label for label in classes or ()}
-    weights = {}
+    labels, weights = {str(label): label for label in classes or ()}, {}
     for part in text.split(","):
         label, _, value = part.rpartition("=")
+        own: Any = label
+        # The labels of a table are not known yet.
+        with suppress(ValueError):
+            own = int(label)
         try:
-            weights[labels.get(label, label) if classes else _parse_label(label)] = float(value)
+            weights[labels.get(label, label) if classes else own] = float(value)
         except ValueError as error:
             raise typer.BadParameter(
                 f"--class-weight {text!r} is neither balanced nor LABEL=WEIGHT,LABEL=WEIGHT"
@@ -230,10 +221,3 @@ def parse_class_weight(text: str, classes: Sequence[Any] | None) -> Any:
                 f"--class-weight names {label!r}, but the data's classes are {', '.join(labels)}"
             )
     return weights
-
-
-def _parse_label(text: str) -> Any:
-    try:
-        return int(text)
-    except ValueError:
-        return text

@@ -8,16 +8,18 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import cache, update_wrapper
+from inspect import cleandoc
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
 
 from daskls.cli.cluster import ClusterOptions
-from daskls.cli.inputs import parse_class_weight
+from daskls.cli.inputs import expand, parse_class_weight
 from daskls.registry import FILTERS, METHODS, load_object
 
 if TYPE_CHECKING:
@@ -46,13 +48,14 @@ EPILOG = (
     "as in Python (0.5, None, True), several of them joined by commas."
 )
 GROUP_OF = {name: group for group, names in OPTION_GROUPS.items() for name in names}
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 ENTRY = re.compile(r"^(\w+) : (.*)((?:\n    .*)*)", re.MULTILINE)
 # Where sentences of a docstring end.
 STOP = re.compile(r"(?<! )\.(?: (?=[A-Z\"`(])|$)")
 
 
 class EstimatorCommand(TyperCommand):
-    estimators: ClassVar[dict[str, tuple[str, ...]]]
+    estimators: ClassVar[dict[str, Any]]
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{**settings, "epilog": EPILOG})
@@ -73,16 +76,13 @@ class EstimatorCommand(TyperCommand):
 
     def _find_methods(self, args: list[str]) -> tuple[str, ...]:
         """Return the method of a command line; all methods if only --help is asked, or none is."""
-        method = None if "--help" in args else self._default_method
+        default = next(param.default for param in self.params if param.name == "method")
+        method = None if "--help" in args else default
         for word, after in pairwise([*args, ""]):
             option, _, value = word.partition("=")
             if option == "--method":
                 method = value or after
         return (method,) if method in self.estimators else tuple(self.estimators)
-
-    @property
-    def _default_method(self) -> str:
-        return str(next(param.default for param in self.params if param.name == "method"))
 
     def _options(self, methods: tuple[str, ...]) -> list[Any]:
         """Return an option for each parameter of these methods."""
@@ -93,24 +93,12 @@ class EstimatorCommand(TyperCommand):
             names = [name for place in self.estimators[method] for name in defaults_of(place)]
             for name in dict.fromkeys(names):
                 takers.setdefault(name, []).append(method)
-        taken = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None,
-                annotation=Annotated[
-                    list[str] | None,
-                    typer.Option(
-                        option_of(name),
-                        metavar="VALUE",
-                        help=self._help(name, able, len(methods)),
-                        show_default=False,
-                    ),
-                ],
-            )
-            for name, able in takers.items()
-            if name not in OWN
-        ]
+        taken = []
+        for name in (own for own in takers if own not in OWN):
+            told = self._help(name, takers[name], len(methods))
+            option = typer.Option(option_of(name), metavar="VALUE", help=told, show_default=False)
+            kind = Annotated[list[str] | None, option]
+            taken.append(inspect.Parameter(name, KEYWORD, default=None, annotation=kind))
         stand_in = typer.Typer(add_completion=False)
         # Never called.
         stand_in.command()(_with_signature(lambda **_: None, taken))
@@ -140,13 +128,11 @@ class EstimatorCommand(TyperCommand):
 
 
 class FitCommand(EstimatorCommand):
-    estimators: ClassVar[dict[str, tuple[str, ...]]] = METHOD_ESTIMATORS
+    estimators: ClassVar[dict[str, Any]] = METHOD_ESTIMATORS
 
 
 class FilterCommand(EstimatorCommand):
-    estimators: ClassVar[dict[str, tuple[str, ...]]] = {
-        name: (place,) for name, place in FILTERS.items()
-    }
+    estimators: ClassVar[dict[str, Any]] = {name: (own,) for name, own in FILTERS.items()}
 
 
 if TYPE_CHECKING:
@@ -158,18 +144,24 @@ else:
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose options are also the annotated fields of arguments' dataclasses."""
+    """Return a command as typer takes it.
+
+    Fields of arguments' dataclasses are options of their own, and the help of an option is its
+    entry in the docstring of the command, or of the dataclass.
+    """
     records: dict[str, dict[str, inspect.Parameter]] = {}
     signature = inspect.signature(command)
-    parameters = [own.replace(kind=own.KEYWORD_ONLY) for own in signature.parameters.values()]
+    parameters = [_explained(own, command) for own in signature.parameters.values()]
     for at, parameter in [*enumerate(parameters)][::-1]:
-        if is_dataclass(parameter.annotation):
+        kind: Any = parameter.annotation
+        if isinstance(kind, type) and is_dataclass(kind):
             options = {
                 f.name: parameter.replace(name=f.name, default=f.default, annotation=f.type)
-                for f in fields(parameter.annotation)
-                if get_origin(f.type) is Annotated
+                for f in fields(kind)
+                if f.type is not None
             }
-            records[parameter.name], parameters[at : at + 1] = options, options.values()
+            told = {name: _explained(own, *kind.__mro__) for name, own in options.items()}
+            records[parameter.name], parameters[at : at + 1] = told, told.values()
 
     def run(**given: Any) -> None:
         for name, options in records.items():
@@ -177,8 +169,24 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = record(**{option: given.pop(option) for option in options})
         command(**given)
 
-    flattened: Callable[..., None] = _with_signature(update_wrapper(run, command), parameters)
-    return flattened
+    flattened: Any = _with_signature(update_wrapper(run, command), parameters)
+    flattened.__doc__ = (command.__doc__ or "").partition("\n\n    Parameters\n")[0]
+    return cast("Callable[..., None]", flattened)
+
+
+def _explained(parameter: inspect.Parameter, *described: Any) -> inspect.Parameter:
+    """Return a parameter with its help: an option if it is keyword-only, else a path."""
+    kind, is_option = parameter.annotation, parameter.kind is KEYWORD
+    if kind is typer.Context or is_dataclass(kind):
+        return parameter.replace(kind=KEYWORD)
+    flag = [option_of(parameter.name)] if kind is bool else []
+    info: Any = typer.Option(*flag) if is_option else typer.Argument(callback=expand)
+    if get_origin(kind) is Annotated:
+        kind, info = get_args(kind)
+    info, docs = copy(info), (find_entries(cleandoc(own.__doc__ or "")) for own in described)
+    told = next((own[parameter.name] for own in docs if parameter.name in own), None)
+    info.help = info.help if told is None else " ".join("".join(told).split())
+    return parameter.replace(kind=KEYWORD, annotation=Annotated[kind, info])
 
 
 def _with_signature(run: Any, parameters: list[inspect.Parameter]) -> Any:
@@ -194,12 +202,15 @@ def option_of(name: str) -> str:
 
 @cache
 def _entries(place: str) -> dict[str, tuple[str, str]]:
-    """Return the entries of a docstring: what follows the name on its line, and the lines below."""
     from daskls.estimators.docs import written_docs
 
-    entries = [match.groups() for match in ENTRY.finditer(written_docs(place))]
+    return find_entries(written_docs(place))
+
+
+def find_entries(doc: str) -> dict[str, tuple[str, str]]:
+    """Return the entries of a docstring: what follows the name on its line, and the lines below."""
     # The first of a name is a parameter, another an attribute.
-    return {name: (types, below) for name, types, below in reversed(entries)}
+    return {name: (types, below) for name, types, below in reversed(ENTRY.findall(doc))}
 
 
 def _explain(place: str, name: str) -> str:

@@ -10,14 +10,13 @@ import typer
 from daskls.cli import cluster
 from daskls.cli.errors import InterruptedCommandError
 from daskls.cli.inputs import (
-    Model,
     UnseenOption,
     check_exists,
     check_output,
+    expand,
     load_model,
     open_input,
     open_query,
-    path_argument,
 )
 
 if TYPE_CHECKING:
@@ -28,21 +27,12 @@ OTHER_ENDINGS = (".xlsx", ".xls", ".json", ".txt", ".npy", ".npz", ".feather", "
 
 
 def predict(
-    model: Model,
-    x: Annotated[str, path_argument("A table, a data set or a Zarr array of rows.", metavar="X")],
-    out: Annotated[
-        str,
-        path_argument("What to write: .csv, .tsv or .parquet, else a Zarr array; must not exist."),
-    ],
+    model: str,
+    x: Annotated[str, typer.Argument(callback=expand, metavar="X")],
+    out: str,
     *,
-    proba: Annotated[
-        bool,
-        typer.Option("--proba", help="Write the probability of each class, one column per class."),
-    ] = False,
-    interval: Annotated[
-        bool,
-        typer.Option("--interval", help="Write an interval for each number: lower and upper."),
-    ] = False,
+    proba: bool = False,
+    interval: bool = False,
     unknown: UnseenOption = None,
     where: cluster.ClusterOptions,
     quiet: cluster.Quiet = False,
@@ -50,6 +40,14 @@ def predict(
     """Write the predicted label or number of every row; or its probabilities, or its interval.
 
     A table's columns are found by name, in any order. Predictions are in the order of the rows.
+
+    Parameters
+    ----------
+    model : The model.
+    x : A table, a data set or a Zarr array of rows.
+    out : What to write: .csv, .tsv or .parquet, else a Zarr array; must not exist.
+    proba : Write the probability of each class, one column per class.
+    interval : Write an interval for each number: lower and upper.
     """
     check_exists(model, "model")
     source = open_input(x, "data set, array or table")
@@ -60,8 +58,8 @@ def predict(
     estimator = load_model(model, unknown)
     _check_answers(estimator, model, proba=proba, interval=interval)
     # Not all estimators take these options: pass those that were given.
-    options = {"proba": True} if proba else {}
-    options |= {"interval": True} if interval else {}
+    given = {"proba": proba, "interval": interval}
+    options = {name: True for name, is_given in given.items() if is_given}
     what = "numbers" if estimator._kind == "numbers" else "labels"
     what = "rows of probabilities" if proba else "intervals" if interval else what
     is_done, scratch = False, _scratch_beside(out, "query")
@@ -132,15 +130,13 @@ def _check_answers(estimator: Any, model: str, *, proba: bool, interval: bool) -
     """Refuse to ask a model for what it has not."""
     from daskls.errors import StoreError
 
+    why, again = "", "into another folder."
     if proba and estimator._kind == "numbers":
-        raise StoreError(f"The model at {model} predicts numbers, which have no probabilities.")
-    if proba and not hasattr(estimator, "predict_proba"):
-        raise StoreError(
-            f"The model at {model} has no probabilities, as it was fitted without maps of its "
-            "decision values. Fit it with --probability sigmoid, into another folder."
-        )
-    if interval and not hasattr(estimator, "predict_interval"):
-        raise StoreError(
-            f"The model at {model} has no intervals. Fit a regressor with --interval 0.9, into "
-            "another folder."
-        )
+        why = "predicts numbers, which have no probabilities."
+    elif proba and not hasattr(estimator, "predict_proba"):
+        why = "has no probabilities, as it was fitted without maps of its decision values. Fit it "
+        why += f"with --probability sigmoid, {again}"
+    elif interval and not hasattr(estimator, "predict_interval"):
+        why = f"has no intervals. Fit a regressor with --interval 0.9, {again}"
+    if why:
+        raise StoreError(f"The model at {model} {why}")

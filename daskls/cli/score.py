@@ -1,6 +1,7 @@
 """Commands that judge a model: `daskls score MODEL DATA` and `daskls report MODEL [DATA]`."""
 
 import json
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.errors import format_number, format_share, print_pairs, print_table
+from daskls.cli.errors import format_number, format_share, print_table
 from daskls.cli.inputs import (
     LabelColumn,
-    Model,
     UnseenOption,
     check_data,
     check_output,
     expand,
     load_model,
     open_query,
-    path_argument,
 )
 
 if TYPE_CHECKING:
@@ -43,16 +42,23 @@ TABLES = {
 
 
 def score(
-    model: Model,
-    data: Annotated[str, path_argument("A table or a data set, with labels or numbers.")],
+    model: str,
+    data: str,
     *,
     label: LabelColumn = None,
     unknown: UnseenOption = None,
     where: cluster.ClusterOptions,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Compare a model's predictions with the labels or numbers of a table or a data set."""
+    """Compare a model's predictions with the labels or numbers of a table or a data set.
+
+    Parameters
+    ----------
+    model : The model.
+    data : A table or a data set, with labels or numbers.
+    as_json : Print JSON for programs.
+    """
     estimator, source = load_model(model, unknown), check_data(data)
     from daskls.run.confusion import score_dataset, score_intervals
     from daskls.store.dataset import open_dataset
@@ -90,25 +96,17 @@ def measure(scores: "Confusion | NumberScores | LevelScores") -> dict[str, Any]:
 
 def _measure_classes(confusion: "Confusion") -> dict[str, Any]:
     """Return the measures of a confusion matrix; for two classes also "tpr_x_tnr" and "f"."""
-    counts, labels = confusion.counts, confusion.labels
-    correct, of_class = counts.diagonal(), counts.sum(axis=1)
-    recall: list[Any] = [
-        int(k) / int(n) if n else None for k, n in zip(correct, of_class, strict=True)
-    ]
-    accuracy = int(correct.sum()) / int(counts.sum())
-    measures = {
-        "n_rows": int(counts.sum()),
-        "accuracy": accuracy,
-        "error": 1 - accuracy,
-        "classes": [
-            {"label": label, "n_rows": int(n), "recall": share}
-            for label, n, share in zip(labels, of_class, recall, strict=True)
-        ],
-    }
-    if len(labels) == 2:
-        predicted = int(counts[:, 1].sum())
-        measures["tpr_x_tnr"] = None if None in recall else recall[0] * recall[1]
-        measures["f"] = 2 * int(correct[1]) / max(predicted + int(of_class[1]), 1)
+    counts, correct = confusion.counts, confusion.counts.diagonal().tolist()
+    of_class = counts.sum(axis=1).tolist()
+    recall: list[Any] = [k / n if n else None for k, n in zip(correct, of_class, strict=True)]
+    accuracy = sum(correct) / sum(of_class)
+    parts = zip(confusion.labels, of_class, recall, strict=True)
+    classes = [{"label": label, "n_rows": n, "recall": share} for label, n, share in parts]
+    measures = {"n_rows": sum(of_class), "accuracy": accuracy, "error": 1 - accuracy}
+    measures["classes"] = classes
+    if len(classes) == 2:
+        measures["tpr_x_tnr"] = None if None in recall else math.prod(map(float, recall))
+        measures["f"] = 2 * correct[1] / max(int(counts[:, 1].sum()) + of_class[1], 1)
     return measures
 
 
@@ -120,14 +118,14 @@ def _print_measures(measures: dict[str, Any], path: str) -> None:
         for name, title in OVERALL.items()
         if name in measures
     ]
-    print_pairs(f"Score on {path}", pairs)
+    print_table(f"Score on {path}", pairs)
     for kind, (title, heads) in TABLES.items():
         parts = measures.get(kind, [])
         # A single column is the same as all.
         if parts and (kind != "columns" or len(parts) > 1):
             rows = [[_told(name, value, "-") for name, value in part.items()] for part in parts]
             numbered = [[str(i), *row] for i, row in enumerate(rows)]
-            print_table(title, heads, numbered if kind == "columns" else rows)
+            print_table(title, numbered if kind == "columns" else rows, heads)
 
 
 def _told(name: str, value: Any, unknown: str) -> str:
@@ -139,20 +137,10 @@ def _told(name: str, value: Any, unknown: str) -> str:
 
 
 def report(
-    model: Model,
-    data: Annotated[
-        str | None,
-        path_argument("A table or a data set, with labels or numbers, that the fit has not seen."),
-    ] = None,
+    model: str,
+    data: str | None = None,
     *,
-    html: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=expand,
-            help="Write a page with pictures, which needs no other file; must not exist.",
-        ),
-    ] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", callback=expand)] = None,
     label: LabelColumn = None,
     unknown: UnseenOption = None,
     where: cluster.ClusterOptions,
@@ -162,6 +150,12 @@ def report(
 
     Of classes these are confusion, ROC curve and calibration; of numbers predictions beside true
     ones, and residuals. Without --html the report is printed in words; pictures need matplotlib.
+
+    Parameters
+    ----------
+    model : The model.
+    data : A table or a data set, with labels or numbers, that the fit has not seen.
+    html : Write a page with pictures, which needs no other file; must not exist.
     """
     if data is None and (label, unknown) != (None, None):
         raise typer.BadParameter("--label and --unknown are for rows: give DATA")
@@ -176,16 +170,12 @@ def report(
         from daskls.plotting import ReportDisplay
 
         display = ReportDisplay.from_estimator(estimator, test_set)
-    if html is None:
-        _print_report(display)
+    if html is not None:
+        display.to_html(html)
+        typer.echo(f"Report: {html}")
         return
-    display.to_html(html)
-    typer.echo(f"Report: {html}")
-
-
-def _print_report(display: Any) -> None:
-    print_pairs(display.title, display.facts)
-    parts = {
+    print_table(display.title, display.facts)
+    parts: dict[str, Any] = {
         "Parameters that are not the default": display.parameters or [("none", "")],
         "ColumnOptions": [("-", line) for line in display.columns],
         "Notes": [("-", note) for note in display.notes],
@@ -194,4 +184,4 @@ def _print_report(display: Any) -> None:
     for title, pairs in parts.items():
         if pairs:
             typer.echo()
-            print_pairs(title, pairs)
+            print_table(title, pairs)

@@ -1,4 +1,4 @@
-"""Progress of a fit: bars in a terminal, a widget or lines in a notebook, the dashboard's page."""
+"""Progress of a fit: bars in a terminal, a picture in a notebook, the dashboard's page."""
 
 import logging
 import sys
@@ -33,9 +33,6 @@ SETTING = "daskls.live"
 ON_THREADS = (
     "The fit runs in this process; with a distributed Client it is also shown on the dashboard's "
     "page /daskls."
-)
-NO_WIDGET = (
-    "Progress is shown in lines; for a live view in notebooks run `pip install daskls[notebooks]`."
 )
 # Messages that are shown once in a process, and were.
 _shown: set[str] = set()
@@ -112,14 +109,14 @@ def fit_view(
             yield FitCallbacks(bars)
             return
         # Imported here so that other fits do not load the live view.
-        from daskls.live.fit import LiveFit
+        from daskls.live.fit import LiveFit, Notebook
         from daskls.live.record import FitRecord
 
         title = f"{estimator}: {shape[0]:,} rows, {shape[1]} features"
         # The last name of its store, by which fits of one kind are told apart.
         name = store.where().rstrip("/").rpartition("/")[2]
         record = FitRecord(f"{title}, in {name}" if name else title, target)
-        displays = [_notebook_display(messages)] if is_notebook else []
+        displays: list[Any] = [Notebook()] if is_notebook else []
         if client is not None:
             # The notebook's display shows the link to the page itself: output that a thread prints
             # may not reach the cell.
@@ -160,16 +157,6 @@ def _client_with_page(client: Any, messages: _Messages) -> Any:
         # A user who chose a scheduler need not be told.
         messages.show_once(ON_THREADS)
     return client
-
-
-def _notebook_display(messages: _Messages) -> Any:
-    from daskls.live.fit import TextDisplay, Widget
-
-    try:
-        return Widget()
-    except ImportError:
-        messages.show_once(NO_WIDGET)
-        return TextDisplay()
 
 
 def _dashboard(store: BaseStore, client: Any, say: Callable[[str], None]) -> Any:

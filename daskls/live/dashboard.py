@@ -2,54 +2,55 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from daskls.live.record import TOPIC, FitRecord, LeafCounts, Map
+from daskls.live.record import TOPIC, Bundles, FitRecord, Map
+from daskls.live.view import fit_html
 from daskls.records import MeasuredAs
 
 PATH = "/daskls"
-# A shorter fit ends before anyone has opened the page.
-SHORTEST_S = 1.0
-# Seconds between two messages of a client.
+# Seconds between two messages of a client, and before the first: a shorter fit ends before anyone
+# has opened the page.
 EVENT_INTERVAL_S = 1.0
 # Seconds within which the scheduler must answer.
 ANSWER_S = 10.0
-StageDone = tuple[int | None, int]
+# Longer than the interval between messages: the scheduler itself computes each update.
+UPDATE_MS = 2000
+# The largest number of task names to list: those of a fit and Dask's own.
+MAX_NAMES = 16
+BEFORE_FITS = "<h3>daskls</h3><p>No fit has run yet. The next one shows here.</p>"
 
 
 class Dashboard:
     """Shows a fit on the scheduler's page; workers report their cells themselves."""
 
-    draws, reads = True, False
+    reads = False
 
     def __init__(
-        self,
-        fit: str,
-        client: Any,
-        read: Callable[[set[tuple[int, int]]], list[tuple[int, int, LeafCounts]]],
-        say: Callable[[str], None],
+        self, fit: str, client: Any, read: Callable[[Any], Bundles], say: Callable[[str], None]
     ) -> None:
         self._fit, self._client, self._read, self._say = fit, client, read, say
-        self._began = time.monotonic()
-        self._sent = 0.0
+        self._began, self._sent = time.monotonic(), 0.0
         self._is_announced = self._has_map = False
-        self._stages: dict[str, StageDone] = {}
+        self._stages: dict[str, Any] = {}
 
     def show(self, record: FitRecord) -> None:
         now = time.monotonic()
-        if record.ended is not None:
-            if self._is_announced:
-                self._send_stages(record)
-                self._retire(record.ended)
-        elif now - self._began >= SHORTEST_S and now - self._sent >= EVENT_INTERVAL_S:
+        if record.ended is None and min(now - self._sent, now - self._began) >= EVENT_INTERVAL_S:
             self._sent = now
             if not self._is_announced or (record.map is not None and not self._has_map):
                 self._announce(record)
             self._send_stages(record)
+        elif record.ended is not None and self._is_announced:
+            self._send_stages(record)
+            # Bundles that no worker reported come from the store.
+            reported = set(map(tuple, self._run(find_reported, self._fit)))
+            self._run(retire, self._fit, record.ended, self._read(reported))
 
     def _announce(self, record: FitRecord) -> None:
         """Put the fit on the board; LookupError where the scheduler has no page."""
@@ -78,11 +79,6 @@ class Dashboard:
             message = {"stages": new}
             self._client.sync(log, topic=TOPIC, msg=message, callback_timeout=ANSWER_S)
 
-    def _retire(self, how: str) -> None:
-        """Take the fit off the board; bundles that no worker reported come from the store."""
-        reported = self._run(find_reported, self._fit)
-        self._run(retire, self._fit, how, self._read(set(map(tuple, reported))))
-
     def _run(self, task: Callable[..., Any], *args: Any) -> Any:
         """Call a function on the scheduler; LookupError where it has no live view."""
         try:
@@ -96,9 +92,6 @@ class Dashboard:
 def page_link(dashboard_link: str | None, path: str) -> str:
     """Return the URL of the page, given Dask's link to its own dashboard.
 
-    >>> page_link("http://127.0.0.1:8787/status", "/daskls")
-    'http://127.0.0.1:8787/daskls'
-
     Dask's link lacks the scheduler's own prefix, but has that of a proxy:
 
     >>> page_link("http://127.0.0.1:8787/status", "/mine/daskls")
@@ -106,12 +99,9 @@ def page_link(dashboard_link: str | None, path: str) -> str:
     >>> page_link("https://hub.org/user/ann/proxy/8787/status", "/daskls")
     'https://hub.org/user/ann/proxy/8787/daskls'
     """
-    if not dashboard_link:
-        return path
-    link = urlsplit(dashboard_link)
-    before = link.path.rpartition("/")[0]
-    prefix = path.rpartition("/")[0]
-    place = path if not before.endswith(prefix) or not prefix else path.removeprefix(prefix)
+    link = urlsplit(dashboard_link or "")
+    before, prefix = link.path.rpartition("/")[0], path.rpartition("/")[0]
+    place = path.removeprefix(prefix) if before.endswith(prefix) else path
     return urlunsplit((link.scheme, link.netloc, before + place, "", ""))
 
 
@@ -126,6 +116,7 @@ class DashboardPlugin(SchedulerPlugin):  # type: ignore[misc]
     def __init__(self) -> None:
         self.fits: dict[str, tuple[FitRecord, str]] = {}
         self.last: FitRecord | None = None
+        self.is_served = False
 
     @property
     def records(self) -> list[FitRecord]:
@@ -161,7 +152,7 @@ _plugins: "WeakKeyDictionary[Any, DashboardPlugin]" = WeakKeyDictionary()
 
 
 def plugin_of(scheduler: Any) -> DashboardPlugin:
-    """Return a scheduler's plugin, the same one at every call."""
+    """Return a scheduler's board, the same one at every call."""
     return _plugins.setdefault(scheduler, DashboardPlugin())
 
 
@@ -171,17 +162,15 @@ def announce(
     title: str,
     target: MeasuredAs,
     drawn: Map | None,
-    bundles: list[tuple[int, int, LeafCounts]],
+    bundles: Bundles,
     dask_scheduler: Any = None,
 ) -> tuple[str | None, str]:
     """Put a fit on the board; return the path of the page, or why there is none."""
+    board = plugin_of(dask_scheduler)
     try:
-        # Here, because it needs bokeh, which a scheduler may lack.
-        from daskls.live.page import add_page
+        path = add_page(dask_scheduler, PATH, board)
     except ImportError as error:
         return None, f"the scheduler lacks bokeh ({error})"
-    board = plugin_of(dask_scheduler)
-    path = add_page(dask_scheduler, PATH, board)
     if path is None:
         return None, "the scheduler has no dashboard"
     dask_scheduler.add_plugin(board, idempotent=True, name=board.name)
@@ -199,15 +188,70 @@ def find_reported(fit: str, dask_scheduler: Any = None) -> list[tuple[int, int]]
     return fits[fit][0].known_bundles() if fit in fits else []
 
 
-def retire(
-    fit: str,
-    how: str,
-    bundles: list[tuple[int, int, LeafCounts]],
-    dask_scheduler: Any = None,
-) -> None:
+def retire(fit: str, how: str, bundles: Bundles, dask_scheduler: Any = None) -> None:
     """Take a fit off the board, with the bundles in its store that no worker has reported."""
     board = plugin_of(dask_scheduler)
     if fit in board.fits:
         for bundle in bundles:
             board.fits[fit][0].add_bundle(*bundle)
     board.end(fit, how, dask_scheduler)
+
+
+def add_page(scheduler: Any, path: str, board: DashboardPlugin) -> str | None:
+    """Serve a board, return the page's path, None if there is none."""
+    from bokeh.server.tornado import BokehTornado
+    from distributed.dashboard.core import BokehApplication
+    from distributed.dashboard.scheduler import template_variables
+    from tornado.ioloop import IOLoop
+
+    application = scheduler.http_application
+    dashboard = next((a for a in application.applications if isinstance(a, BokehTornado)), None)
+    if dashboard is None:
+        return None
+    prefix = str(dashboard.prefix)
+    if not board.is_served:
+        variables = template_variables(scheduler)
+        page = BokehApplication(
+            {path: partial(live_doc, board)}, scheduler, prefix=prefix, template_variables=variables
+        )
+        # The dashboard's own pages share this list of links.
+        if path.strip("/") not in variables["pages"]:
+            variables["pages"].append(path.strip("/"))
+        application.add_application(page)
+        page.initialize(IOLoop.current())
+        page.start()
+        board.is_served = True
+    return f"{prefix.rstrip('/')}{path}"
+
+
+def live_doc(board: DashboardPlugin, scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
+    from bokeh.models import Div
+    from distributed.dashboard.components.scheduler import BOKEH_THEME, env
+
+    doc.title = "daskls"
+    shown = Div(text=BEFORE_FITS, sizing_mode="stretch_width", disable_math=True)
+
+    def update() -> None:
+        """Show the fits as they are now; of ended ones the text stays, and nothing is sent."""
+        now, tasks = time.time(), count_tasks(scheduler)
+        fits = [fit_html(record, now, tasks, scale=1.2) for record in board.records]
+        shown.text = "".join(fits) or BEFORE_FITS
+
+    update()
+    doc.add_root(shown)
+    doc.template = env.get_template("simple.html")
+    doc.template_variables.update(extra)
+    doc.theme = BOKEH_THEME
+    doc.add_periodic_callback(update, UPDATE_MS)
+
+
+def count_tasks(scheduler: Any) -> list[tuple[str, int, int]]:
+    """Return (name, done, total) of the last `MAX_NAMES` names that ran."""
+    counted = []
+    # Dask adds prefixes as they come, which is the order of a fit's stages.
+    for name, prefix in scheduler.task_prefixes.items():
+        done, now = prefix.state_counts["memory"], prefix.states
+        open_ = sum(now[state] for state in ("waiting", "queued", "no-worker", "processing"))
+        if done + open_:
+            counted.append((str(name), done, done + open_))
+    return counted[-MAX_NAMES:]

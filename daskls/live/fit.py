@@ -1,47 +1,37 @@
-"""The live view of one fit: a thread that reads its store at intervals, updates displays."""
+"""The live view of one fit: a thread that reads its store at intervals and updates the displays."""
 
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from daskls.errors import StoreError
 from daskls.live.map import draw_map
-from daskls.live.record import FitRecord, LeafCounts, Stage, count_leaves
+from daskls.live.record import Bundles, FitRecord, count_leaves
 from daskls.live.view import fit_html
 from daskls.partition.base import Partition
 from daskls.records import Reals, SolverSpec
-from daskls.run.progress import REPORT_SPACING, Progress, format_seconds
+from daskls.run.progress import REPORT_SPACING, Progress
 from daskls.store.models import BundleModels, finished_bundles
 from daskls.store.objects import Location
 
 log = logging.getLogger("daskls")
 # Seconds between two updates, at least.
 VIEW_INTERVAL_S = 0.5
-# Seconds between two lines about one stage.
-LINE_S = 10.0
-
-
-class FitDisplay(Protocol):
-    """A display of a fit: whether it draws the map, and reads results from the store."""
-
-    draws: bool
-    reads: bool
-
-    def show(self, record: FitRecord) -> None:
-        """Show how far a fit is; called repeatedly from one thread, and once after its end."""
 
 
 class LiveFit:
-    """Shows the progress of a fit; an error in a display drops it and does not fail the fit."""
+    """Shows the progress of a fit; an error in a display drops it and does not fail the fit.
+
+    `show` of a display is called repeatedly from one thread, and once after the end; `reads` is
+    whether it needs the results in the store.
+    """
 
     def __init__(
-        self,
-        record: FitRecord,
-        store: Location,
-        displays: list[FitDisplay],
-        say: Callable[[str], None],
+        self, record: FitRecord, store: Location, displays: list[Any], say: Callable[[str], None]
     ) -> None:
         self.record, self._store, self._displays, self._say = record, store, displays, say
         self._cut: tuple[Partition, Reals, Sequence[str]] | None = None
@@ -80,7 +70,7 @@ class LiveFit:
     def _update(self) -> None:
         self._try(self._read)
         for display in list(self._displays):
-            if not self._try(lambda display=display: display.show(self.record)):  # type: ignore[misc]
+            if not self._try(partial(display.show, self.record)):
                 self._displays.remove(display)
 
     def _try(self, step: Callable[[], None]) -> bool:
@@ -95,7 +85,7 @@ class LiveFit:
 
     def _draw(self) -> None:
         cut, self._cut = self._cut, None
-        if cut is not None and any(display.draws for display in self._displays):
+        if cut is not None and self._displays:
             self.record.set_map(draw_map(*cut))
 
     def _read(self) -> None:
@@ -104,80 +94,28 @@ class LiveFit:
                 self.record.add_bundle(*bundle)
 
 
-def read_bundles(store: Location, known: set[tuple[int, int]]) -> list[tuple[int, int, LeafCounts]]:
-    """Return (first leaf, last leaf, counts) of each finished bundle that is not in ``known``."""
+def read_bundles(store: Location, known: set[tuple[int, int]]) -> Bundles:
+    """Return first leaf, last leaf and counts of each finished bundle that is not in ``known``."""
     bundles = []
     for first, last in finished_bundles(store):
-        if (first, last) in known:
-            continue
-        try:
-            table = BundleModels(store, first, last, SolverSpec()).report()
-        except (OSError, StoreError):
+        if (first, last) not in known:
             # The bundle may be removed while it is read; real damage is reported by the fit.
-            log.debug("a bundle could not be read", exc_info=True)
-            continue
-        bundles.append((first, last, count_leaves(table)))
+            with suppress(OSError, StoreError):
+                table = BundleModels(store, first, last, SolverSpec()).report()
+                bundles.append((first, last, count_leaves(table)))
     return bundles
 
 
-class Widget:
-    """A display in a notebook, below the cell in whose thread it is made; needs ipywidgets."""
+class Notebook:
+    """A display below the cell of a notebook in whose thread it is made."""
 
-    draws, reads = True, True
+    reads = True
 
     def __init__(self) -> None:
-        from IPython.display import display
-        from ipywidgets import HTML
+        from IPython.display import HTML, display
 
-        self._html = HTML()
-        display(self._html)
-
-    def show(self, record: FitRecord) -> None:
-        self._html.value = fit_html(record, time.time())
-
-
-class TextDisplay:
-    """A display of text: a line when a stage begins, every `LINE_S` seconds, and when it ends."""
-
-    draws, reads = False, True
-
-    def __init__(self, write: Callable[[str], None] = print) -> None:
-        self._write = write
-        self._shown: dict[str, tuple[float, bool]] = {}
-        self._is_titled = self._is_linked = False
+        self._html = HTML
+        self._place = display(HTML(""), display_id=True)
 
     def show(self, record: FitRecord) -> None:
-        now = time.time()
-        if not self._is_titled:
-            self._is_titled = True
-            self._write(record.title)
-        if record.link is not None and not self._is_linked:
-            self._is_linked = True
-            self._write(f"On the dashboard: {record.link}")
-        for stage in list(record.stages.values()):
-            shown, was_ended = self._shown.get(stage.name, (-LINE_S, False))
-            is_ended = stage.ended is not None
-            if (is_ended and not was_ended) or (not is_ended and now - shown >= LINE_S):
-                self._shown[stage.name] = now, is_ended
-                self._write(format_line(record, stage, now))
-
-
-def format_line(record: FitRecord, stage: Stage, now: float) -> str:
-    """Return one line about a stage.
-
-    >>> from daskls.live.record import FitRecord
-    >>> record = FitRecord("VoronoiSVC: 1,000 rows, 2 features")
-    >>> record.advance("train", 0, 40, now=0.0)
-    >>> record.advance("train", 10, 40, now=5.0)
-    >>> format_line(record, record.stages["train"], now=5.0)
-    'training cells: 10 of 40, 5 s, 15 s left'
-    """
-    counted = "" if stage.done is None else f"{stage.done:,} of "
-    parts = [f"{counted}{stage.total:,}", format_seconds(stage.seconds(now))]
-    left = stage.left_s(now)
-    if left:
-        parts.append(f"{format_seconds(left)} left")
-    if stage.name == "train" and record.error is not None:
-        mean = record.measure.format_mean(record.error)
-        parts.append(f"{record.measure.mean_name} so far {mean}")
-    return f"{stage.label}: {', '.join(parts)}"
+        self._place.update(self._html(fit_html(record, time.time())))

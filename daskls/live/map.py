@@ -7,6 +7,7 @@ proportional to their numbers of rows. Chunks, which have no place in space: equ
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -44,15 +45,17 @@ def _draw_squares(n_leaves: int) -> Map:
     """Return one square per leaf, row by row from the top; for leaves without a place in space."""
     n_regions = min(n_leaves, MAX_DRAWN)
     side = int(np.ceil(np.sqrt(n_regions)))
-    edges = np.linspace(0, SIDE, side + 1).round().astype(int).tolist()
-    polygons = []
-    for region in range(n_regions):
-        row, column = divmod(region, side)
-        left, right = edges[column : column + 2]
-        top, bottom = SIDE - edges[row], SIDE - edges[row + 1]
-        polygons.append([[left, bottom], [right, bottom], [right, top], [left, top]])
+    edges = np.linspace(0, SIDE, side + 1).round().astype(int)
+    row, column = np.divmod(np.arange(n_regions), side)
+    corners = edges[column], SIDE - edges[row + 1], edges[column + 1], SIDE - edges[row]
     note = "random chunks of rows, in order; they have no place in space"
-    return Map(polygons, _group_leaves(n_leaves, n_regions).tolist(), None, ("", ""), note)
+    region_of = _group_leaves(n_leaves, n_regions).tolist()
+    return Map(_corners(np.stack(corners, axis=1)), region_of, None, ("", ""), note)
+
+
+def _corners(boxes: Any) -> list[list[list[int]]]:
+    """Return the polygons of rectangles (n, 4): left, bottom, right, top."""
+    return [[[a, b], [c, b], [c, d], [a, d]] for a, b, c, d in boxes.round().astype(int).tolist()]
 
 
 def _group_leaves(n_leaves: int, n_regions: int) -> Int64:
@@ -69,13 +72,9 @@ def _draw_tree(tree: Tree, X: Reals, names: tuple[str, str]) -> Map:
     number = np.full(tree.n_leaves, -1)
     number[list(polygons)] = np.arange(len(polygons))
     low, span = limits[:, 0], limits[:, 1] - limits[:, 0]
-    return Map(
-        [((own - low) / span * SIDE).round().astype(int).tolist() for own in polygons.values()],
-        number.tolist(),
-        limits.tolist(),
-        names,
-        "groups of neighboring cells, as space is cut",
-    )
+    shapes = [((own - low) / span * SIDE).round().astype(int).tolist() for own in polygons.values()]
+    note = "groups of neighboring cells, as space is cut"
+    return Map(shapes, number.tolist(), limits.tolist(), names, note)
 
 
 def cell_polygons(tree: Tree, limits: Float64) -> dict[int, Float64]:
@@ -84,19 +83,16 @@ def cell_polygons(tree: Tree, limits: Float64) -> dict[int, Float64]:
     corners = np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
     if not len(tree.thresholds):
         return {0: corners}
-    polygons = {}
-    pending = [(0, corners)]
+    polygons, pending = {}, [(0, corners)]
     while pending:
         node, polygon = pending.pop()
         sides = (polygon - tree.center) @ tree.directions[node] - tree.thresholds[node]
-        for child, distance in zip(tree.children[node], (sides, -sides), strict=True):
+        for child, distance in zip(tree.children[node].tolist(), (sides, -sides), strict=True):
             part = _clip(polygon, distance)
-            if len(part) < 3:
-                continue
-            if child < 0:
-                polygons[int(~child)] = part
-            else:
-                pending.append((int(child), part))
+            if len(part) >= 3 and child < 0:
+                polygons[~child] = part
+            elif len(part) >= 3:
+                pending.append((child, part))
     return dict(sorted(polygons.items()))
 
 
@@ -125,14 +121,9 @@ def _draw_rectangles(partition: Partition, n_leaves: int, X: Reals, names: Seque
     number = np.full(n_regions, -1)
     number[seen] = np.arange(len(seen))
     thinned = f"; {n_leaves:,} groups in {n_regions:,} regions" if n_leaves > n_regions else ""
-    return Map(
-        rectangles(sums / counts[seen, None], counts[seen], strips=X.shape[1] == 1),
-        number[region_of].tolist(),
-        None,
-        axes,
-        "a map: groups of neighboring cells, with areas by their rows, arranged like their means "
-        f"{how}{thinned}",
-    )
+    note = "a map: groups of neighboring cells, with areas by their rows, arranged like their means"
+    shapes = rectangles(sums / counts[seen, None], counts[seen], strips=X.shape[1] == 1)
+    return Map(shapes, number[region_of].tolist(), None, axes, f"{note} {how}{thinned}")
 
 
 def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[list[list[int]]]:
@@ -155,18 +146,16 @@ def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[l
         cut = box[side] + (box[side + 2] - box[side]) * reached[half - 1] / reached[-1]
         first[side + 2] = second[side] = cut
         pending += [(points[:half], first), (points[half:], second)]
-    whole = corners.round().astype(int).tolist()
-    return [[[a, b], [c, b], [c, d], [a, d]] for a, b, c, d in whole]
+    return _corners(corners)
 
 
 def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str], str]:
     """Project rows onto the plane in which they vary most; name its axes and describe it."""
     if X.shape[1] < 3:
-        sides = [np.asarray(X[:, i], np.float64) for i in range(X.shape[1])]
-        plane = np.stack([*sides, np.zeros(len(X))][:2], axis=1)
+        plane = np.zeros((len(X), 2))
+        plane[:, : X.shape[1]] = X
         return plane, (names[0], names[1] if len(names) > 1 else ""), "in its features"
     some = np.asarray(X[:: -(-len(X) // MAX_ROWS)], np.float64)
-    center = some.mean(axis=0)
     variances = some.var(axis=0)
     if X.shape[1] > MAX_FEATURES:
         first, second = np.argsort(-variances, kind="stable")[:2].tolist()
@@ -179,9 +168,9 @@ def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str]
     largest = abs(leading).argmax(axis=0)
     leading = leading * np.sign(leading[largest, [0, 1]])
     shares = values[:-3:-1] / (variances.sum() * len(some) / max(len(some) - 1, 1) or 1.0)
-    axes = [
+    first, second = (
         f"component {i + 1} ({share:.0%} of the variance; most of {names[feature]})"
         for i, (share, feature) in enumerate(zip(shares, largest, strict=True))
-    ]
-    plane = (X - center) @ leading
-    return plane, (axes[0], axes[1]), "in the plane of two principal components of the sample"
+    )
+    plane = (X - some.mean(axis=0)) @ leading
+    return plane, (first, second), "in the plane of two principal components of the sample"

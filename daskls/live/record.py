@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskls.cluster import in_task
-from daskls.records import CellReport, Float64, Ints, Mask, MeasuredAs, Table
+from daskls.records import CellReport, Float64, Ints, MeasuredAs, Table
 from daskls.run.progress import STAGE_LABELS
 
 # The units of errors
@@ -43,50 +43,33 @@ class Measure:
         return 100.0 if self.is_share else 1.0
 
     def format(self, error: float) -> str:
-        """Return the error of one cell, or of a few, as text.
-
-        >>> MEASURES["classes"].format(0.123), MEASURES["numbers"].format(0.00123456)
-        ('12.30 %', '0.001235')
-        """
+        """Return the error of one cell, or of a few, as text: 12.30 %, or 0.001235."""
         return f"{100 * error:.2f} %" if self.is_share else f"{error:.4g}"
 
     def format_mean(self, error: float) -> str:
-        """Return the figure for all rows as text, given their mean error.
-
-        >>> MEASURES["classes"].format_mean(0.123), MEASURES["numbers"].format_mean(0.123)
-        ('12.30 %', '0.8770')
-        """
+        """Return the figure for all rows as text, given their mean error: of numbers the R2."""
         return self.format(error) if self.is_share else f"{1 - error:.4f}"
 
 
 MEASURES: dict[MeasuredAs, Measure] = {
     "classes": Measure(
-        "validation error, %",
-        "validation error",
-        "mean validation error",
+        *("validation error, %", "validation error", "mean validation error"),
         "the share of their held-out rows that were wrong",
         is_share=True,
     ),
     # scikit-learn calls 1 - (mean squared error / variance) R2.
     "numbers": Measure(
-        "squared error / variance of y",
-        "squared error / variance",
-        "R2 of held-out rows",
+        *("squared error / variance of y", "squared error / variance", "R2 of held-out rows"),
         "the mean squared error of their held-out rows, in units of the variance of y",
         is_share=False,
     ),
     # scikit-learn calls 1 - (mean loss / mean loss of the best constant) D2.
     "levels": Measure(
-        "loss / that of a constant",
-        "loss / that of a constant",
-        "D2 of held-out rows",
+        *("loss / that of a constant", "loss / that of a constant", "D2 of held-out rows"),
         "the mean loss of their held-out rows, in units of the best constant's loss",
         is_share=False,
     ),
 }
-
-
-# What workers tell of trained cells
 
 
 # The topic of events on the scheduler.
@@ -96,6 +79,8 @@ TOPIC = "daskls"
 COUNTED = ("leaf", "cells", "rows", "measured", "pure", "wrong")
 # One list per name in `COUNTED`, each with one value per leaf.
 LeafCounts = list[list[float]]
+# First leaf, last leaf, and counts of each.
+Bundles = list[tuple[int, int, LeafCounts]]
 
 
 def report_cells(root: str, first: int, last: int, reports: Iterable[CellReport]) -> None:
@@ -116,15 +101,11 @@ def count_leaves(table: Table) -> LeafCounts:
 def count_cells(table: Table) -> Float64:
     """Return what is counted of each cell, as in `COUNTED`, without the leaf's number: (5, n)."""
     rows, errors = table["n_rows"].astype(np.float64), table["validation_error"]
-    measured, pure = np.isfinite(errors), find_single_class(table)
-    cells = np.ones(len(rows))
-    return np.stack([cells, rows, rows * measured, rows * pure, rows * np.nan_to_num(errors)])
-
-
-def find_single_class(table: Table) -> Mask:
-    """Return which cells hold a single class or number, which they predict without an error."""
-    pure: Mask = np.where(table["n_classes"] == 0, table["n_trained"] == 0, table["n_classes"] == 1)
-    return pure
+    n_classes = table["n_classes"]
+    # A single class or number is predicted without an error.
+    pure = np.where(n_classes == 0, table["n_trained"] == 0, n_classes == 1)
+    parts = np.ones(len(rows)), rows, rows * np.isfinite(errors), rows * pure
+    return np.stack([*parts, rows * np.nan_to_num(errors)])
 
 
 def mean_errors(counts: Float64) -> Float64:
@@ -154,9 +135,6 @@ def _sum_by(numbers: Ints, counts: Float64, n: int) -> Float64:
 
 def _known(errors: Float64) -> list[float | None]:
     return [None if np.isnan(error) else error for error in errors.tolist()]
-
-
-# The record
 
 
 # The units of a map along each of its sides.
@@ -223,12 +201,7 @@ class FitRecord:
     _lock: Any = field(default_factory=threading.RLock)
 
     def advance(
-        self,
-        name: str,
-        done: int | None,
-        total: int,
-        now: float,
-        seconds: float | None = None,
+        self, name: str, done: int | None, total: int, now: float, seconds: float | None = None
     ) -> None:
         """Record the progress of a stage; it ends when all is done, or when the next one begins."""
         with self._lock:
@@ -237,7 +210,7 @@ class FitRecord:
                 return
             if stage is None or stage.ended is not None:
                 # A stage may run again, once per round.
-                self._end_stages(now)
+                self.end(self.ended, now)
                 stage = self.stages[name] = Stage(name, total, now, first_done=done)
             if seconds is not None:
                 stage.began = now - seconds
@@ -245,10 +218,6 @@ class FitRecord:
                 return
             stage.done, stage.total = done, total
             stage.ended = now if done == total else None
-
-    def _end_stages(self, now: float) -> None:
-        for stage in self.stages.values():
-            stage.ended = now if stage.ended is None else stage.ended
 
     def set_map(self, drawn: Map) -> None:
         with self._lock:
@@ -271,10 +240,12 @@ class FitRecord:
         with self._lock:
             return sorted(self._bundles)
 
-    def end(self, how: str, now: float) -> None:
+    def end(self, how: str | None, now: float) -> None:
+        """End all stages, and the fit if ``how`` is given."""
         with self._lock:
-            self._end_stages(now)
             self.ended = how
+            for stage in self.stages.values():
+                stage.ended = now if stage.ended is None else stage.ended
 
     @property
     def n_cells(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -72,18 +73,14 @@ def _numbers(record: FitRecord, now: float, tasks: Sequence[tuple[str, int, int]
 
 
 def _stage_html(stage: Stage, now: float) -> str:
-    total, done = stage.total, stage.done
-    share = 0.0 if done is None or not total else done / total
-    bar = (
-        "<div style='width:120px;height:9px;background:#e3e3e3'>"
-        f"<div style='width:{share:.1%};height:9px;background:#31688e'></div></div>"
-    )
-    counted = f"{total:,}" if done is None else f"{done:,} of {total:,}"
-    seconds = format_seconds(stage.seconds(now))
-    texts = ("left", escape(stage.label)), ("left", bar), ("right", counted), ("right", seconds)
+    look = "width:120px;height:12px;accent-color:#31688e"
+    bar = f"<progress value='{stage.done or 0}' max='{stage.total or 1}' style='{look}'></progress>"
+    counted = f"{stage.done:,} of {stage.total:,}" if stage.done is not None else f"{stage.total:,}"
+    texts = {"left": (escape(stage.label), bar)}
+    texts["right"] = counted, format_seconds(stage.seconds(now))
     style = "padding:1px 10px 1px 0;white-space:nowrap;text-align:"
-    cells = "".join(f"<td style='{style}{side}'>{text}</td>" for side, text in texts)
-    return f"<tr>{cells}</tr>"
+    cells = (f"<td style='{style}{side}'>{own}</td>" for side in texts for own in texts[side])
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def fit_html(
@@ -106,34 +103,40 @@ def fit_html(
 def _map_svg(record: FitRecord, drawn: Map, scale: float) -> str:
     (cells, errors), measure = record.regions(), record.measure
     top = top_error(errors, measure)
-    shapes = zip(drawn.polygons, cells, errors, strict=True)
     # The map's units grow upward, those of a picture downward.
     regions = "".join(
         f'<path d="M{" ".join(f"{x} {SIDE - y}" for x, y in polygon)}z" '
         f'fill="{color_of(n_cells, error, top)}">'
         f"<title>{_tell(n_cells, error, measure)}</title></path>"
-        for polygon, n_cells, error in shapes
+        for polygon, n_cells, error in zip(drawn.polygons, cells, errors, strict=True)
     )
     view = f'viewBox="0 0 {SIDE} {SIDE}" x="{LEFT}" y="{TOP}" width="{SQUARE}" height="{SQUARE}"'
     line = f'stroke="{LINE}" stroke-width="{1 if len(drawn.polygons) > 800 else 2}"'
-    bottom, middle = TOP + SQUARE, LEFT + SQUARE / 2
-    parts = [
-        f'<svg {view} overflow="visible" {line}>{regions}</svg>',
-        _text(middle, bottom + 28, drawn.names[0]),
-        _text(12, TOP + SQUARE / 2, drawn.names[1], turn=True),
-    ]
+    bottom, right, middle = TOP + SQUARE, LEFT + SQUARE, LEFT + SQUARE / 2
+    across, up = drawn.names
+    texts: list[Any] = [(middle, bottom + 28, across), (12, TOP + SQUARE / 2, up, "middle", True)]
     if drawn.limits is not None:
-        (left, right), (low, high) = ([f"{end:.3g}" for end in side] for side in drawn.limits)
-        parts += [
-            _text(LEFT, bottom + 14, left, "start"),
-            _text(LEFT + SQUARE, bottom + 14, right, "end"),
-            _text(LEFT - 4, bottom, low, "end"),
-            _text(LEFT - 4, TOP + 10, high, "end"),
-        ]
+        places = (LEFT, bottom + 14), (right, bottom + 14), (LEFT - 4, bottom), (LEFT - 4, TOP + 10)
+        ends = (f"{end:.3g}" for side in drawn.limits for end in side)
+        anchors = ("start", "end", "end", "end")
+        texts += [(*own, *more) for own, *more in zip(places, ends, anchors, strict=True)]
+    drawings = [f'<svg {view} overflow="visible" {line}>{regions}</svg>']
     if top is not None:
-        parts += _color_bar(top, measure)
+        # The color bar.
+        step = SQUARE / len(PALETTE)
+        drawings += [
+            f'<rect x="{right + 14}" y="{bottom - (i + 1) * step:.2f}" width="12" '
+            f'height="{step + 1:.2f}" fill="{color}"/>'
+            for i, color in enumerate(PALETTE)
+        ]
+        for share, down in ((0, 0), (0.5, 4), (1, 9)):
+            error = measure.factor * share * top
+            told = f"{error:.1f} %" if measure.is_share else f"{error:.2g}"
+            texts.append((right + 30, TOP + SQUARE * (1 - share) + down, told, "start"))
+        texts.append((right + 86, TOP + SQUARE / 2, measure.axis_label, "middle", True))
     size = f'width="{scale * WIDTH:g}" style="max-width:100%" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    return f'<svg {size} fill="#222" font-size="11">{"".join(parts)}</svg>'
+    written = "".join(_text(*own) for own in texts)
+    return f'<svg {size} fill="#222" font-size="11">{"".join(drawings)}{written}</svg>'
 
 
 def _tell(n_cells: int, error: float | None, measure: Measure) -> str:
@@ -143,21 +146,7 @@ def _tell(n_cells: int, error: float | None, measure: Measure) -> str:
     return f"{n_cells} cell(s) trained{measured}"
 
 
-def _color_bar(top: float, measure: Measure) -> list[str]:
-    x, step = LEFT + SQUARE + 14, SQUARE / len(PALETTE)
-    bar = [
-        f'<rect x="{x}" y="{TOP + SQUARE - (i + 1) * step:.2f}" width="12" height="{step + 1:.2f}" '
-        f'fill="{color}"/>'
-        for i, color in enumerate(PALETTE)
-    ]
-    for share, down in ((0, 0), (0.5, 4), (1, 9)):
-        error = measure.factor * share * top
-        told = f"{error:.1f} %" if measure.is_share else f"{error:.2g}"
-        bar.append(_text(x + 16, TOP + SQUARE * (1 - share) + down, told, "start"))
-    return [*bar, _text(x + 72, TOP + SQUARE / 2, measure.axis_label, turn=True)]
-
-
-def _text(x: float, y: float, words: str, anchor: str = "middle", *, turn: bool = False) -> str:
+def _text(x: float, y: float, words: str, anchor: str = "middle", turn: bool = False) -> str:
     turned = f' transform="rotate(-90 {x} {y})"' if turn else ""
     fit = f' textLength="{SQUARE}" lengthAdjust="spacingAndGlyphs"'
     squeezed = fit if len(words) > LETTERS_ALONG else ""

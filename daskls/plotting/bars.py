@@ -9,15 +9,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.live.record import MEASURES
-from daskls.plotting.evaluation import BLUE
-from daskls.plotting.plane import SingleAxesDisplay, check_least, columns_of, new_axes
+from daskls.plotting.evaluation import BLUE, ORANGE
+from daskls.plotting.plane import SingleAxesDisplay, check_least, columns_of
 from daskls.records import Float64, Reals
 
 N_BINS = 30
 
 
 @dataclass(repr=False)
-class CellDisplay:
+class CellDisplay(SingleAxesDisplay):
     """Histograms of fields of the report over the cells, each with its median.
 
     Make it with `from_estimator`.
@@ -81,54 +81,28 @@ class CellDisplay:
         values = {name: report[name][~np.isnan(report[name])] for name in fields}
         return cls(values, {"validation_error": label})
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw.
+    @property
+    def _layout(self) -> tuple[int, tuple[float, float]]:
+        return len(self.values), (3.6, 3.2)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes for one field, a sequence of Axes for several, or None for a new figure
+    def _draw(self, *axes: Any) -> None:
+        from matplotlib.ticker import MaxNLocator
 
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ParameterError : the number of axes is not that of fields
-        """
-        if ax is None:
-            ax = new_axes(len(self.values), (3.6, 3.2))
-        self.axes_ = np.atleast_1d(ax)
-        if len(self.axes_) != len(self.values):
-            raise ParameterError(
-                f"ax holds {len(self.axes_)} axes, but {len(self.values)} fields are drawn; "
-                "pass one for each field."
-            )
-        self.ax_ = self.axes_[0]
-        self.figure_ = self.ax_.figure
-        self.bars_ = [
-            _draw_histogram(axes, values, self.labels.get(name, name.replace("_", " ")))
-            for axes, (name, values) in zip(self.axes_, self.values.items(), strict=True)
-        ]
+        whole = {"nbins": 6, "integer": True, "min_n_ticks": 1}
+        self.bars_ = []
+        for ax, (name, values) in zip(axes, self.values.items(), strict=True):
+            bins = min(N_BINS, max(len(values), 1))
+            self.bars_.append(ax.hist(values, bins=bins, color="#5b8db8")[2])
+            ax.yaxis.set_major_locator(MaxNLocator(**whole))
+            if values.dtype.kind == "i":
+                ax.xaxis.set_major_locator(MaxNLocator(**whole))
+            ax.set_xlabel(self.labels.get(name, name.replace("_", " ")))
+            ax.spines[["top", "right"]].set_visible(False)
+            if len(values):
+                median = float(np.median(values))
+                ax.axvline(median, color=ORANGE, linewidth=1.2)
+                ax.set_title(f"median {median:.4g}", fontsize=9, color=ORANGE)
         self.ax_.set_ylabel("cells")
-        return self
-
-
-def _draw_histogram(ax: Any, values: Reals, label: str) -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    _, _, bars = ax.hist(values, bins=min(N_BINS, max(len(values), 1)), color="#5b8db8")
-    whole = {"nbins": 6, "integer": True, "min_n_ticks": 1}
-    ax.yaxis.set_major_locator(MaxNLocator(**whole))
-    if values.dtype.kind == "i":
-        ax.xaxis.set_major_locator(MaxNLocator(**whole))
-    ax.set_xlabel(label)
-    ax.spines[["top", "right"]].set_visible(False)
-    if len(values):
-        median = float(np.median(values))
-        ax.axvline(median, color="#d96a00", linewidth=1.2)
-        ax.set_title(f"median {median:.4g}", fontsize=9, color="#d96a00")
-    return bars
 
 
 @dataclass(repr=False)
@@ -203,8 +177,10 @@ class FeatureDisplay(SingleAxesDisplay):
         if len(importances) > len(names):
             importances = np.bincount(owner, importances)
         names = names if feature_names is None else [*map(str, feature_names)]
-        title = _describe_decision(estimator._reader.resolved.summary)
-        return cls._of(importances, names, n_shown, title)
+        summary: Any = estimator._reader.resolved.summary
+        decision, z = str(summary["decision"]), summary.get("z", {})
+        told = f" (z = {z[decision]:.1f})" if decision in z else ""
+        return cls._of(importances, names, n_shown, f"scale: {decision}{told}")
 
     @classmethod
     def _of(
@@ -212,34 +188,22 @@ class FeatureDisplay(SingleAxesDisplay):
     ) -> Self:
         order = np.argsort(-importances, kind="stable")
         order = order[importances[order] > 0]
-        shown = order[:n_shown]
-        return cls(
-            importances=importances[shown],
-            names=[names[j] for j in shown],
-            rest=float(importances[order[n_shown:]].sum()),
-            n_left_out=int((importances == 0).sum()),
-            title=title,
-            **texts,
-        )
+        shown, rest = order[:n_shown], float(importances[order[n_shown:]].sum())
+        n_left_out = int((importances == 0).sum())
+        named = [names[j] for j in shown]
+        return cls(importances[shown], named, rest, n_left_out, title, **texts)
 
-    def _draw(self, ax: Any) -> None:
-        values, names = list(self.importances), list(self.names)
-        if self.rest > 0:
-            values.append(self.rest)
-            names.append("all others")
-        colors = [BLUE] * len(self.names) + ["lightgray"] * (len(values) - len(self.names))
+    def _draw(self, *axes: Any) -> None:
+        ax, is_more = axes[0], self.rest > 0
+        values = [*self.importances, *[self.rest] * is_more]
+        colors = [BLUE] * len(self.names) + ["lightgray"] * is_more
         self.bars_ = ax.barh(range(len(values)), values, color=colors)
-        ax.set_yticks(range(len(values)), names, fontsize=8)
+        ax.set_yticks(range(len(values)), [*self.names, *["all others"] * is_more], fontsize=8)
         ax.invert_yaxis()
         ax.set_xlabel(self.label)
         left_out = f"; {self.n_left_out} left out" if self.n_left_out else ""
         ax.set_title(f"{self.title}{left_out}", fontsize=10)
 
     @property
-    def _size(self) -> tuple[float, float]:  # type: ignore[override]
-        return 5.0, 1.2 + 0.24 * (len(self.names) + (self.rest > 0))
-
-
-def _describe_decision(summary: Any) -> str:
-    name, z = str(summary["decision"]), summary.get("z", {})
-    return f"scale: {name} (z = {z[name]:.1f})" if name in z else f"scale: {name}"
+    def _layout(self) -> tuple[int, tuple[float, float]]:
+        return 1, (5.0, 1.2 + 0.24 * (len(self.names) + (self.rest > 0)))

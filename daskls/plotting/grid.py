@@ -10,7 +10,7 @@ from daskls.errors import DataError, ParameterError
 from daskls.kernels.kernel import find_kernel
 from daskls.live.record import MEASURES, Measure
 from daskls.methods.base import method_of
-from daskls.plotting.plane import SingleAxesDisplay, new_axes
+from daskls.plotting.plane import SingleAxesDisplay, import_matplotlib
 from daskls.records import Float64, Int64, SolverSpec
 from daskls.solvers.grid import find_choice, resolve_grid
 from daskls.solvers.registry import find_loss
@@ -107,17 +107,17 @@ class GridDisplay(SingleAxesDisplay):
         if not len(trained):
             raise DataError("No cell of the model selected anything: each holds one class.")
         points = [find_choice(row, spec, estimator._reader.width) for row in trained]
-        n_gammas = len(resolve_grid(spec, 1.0, 100, 2).gammas)
-        counts = np.zeros((n_gammas, spec.n_costs), int)
+        counts = np.zeros((len(resolve_grid(spec, 1.0, 100, 2).gammas), spec.n_costs), int)
         np.add.at(counts, tuple(np.array(points).T), 1)
         return cls(
             counts=counts,
-            **_describe_axes(spec, n_gammas),
+            **_describe_axes(spec, len(counts)),
             edge_share=float(np.mean(trained.edge != "")),
             errors=_mean_excess(estimator._reader, counts.shape),
         )
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, *axes: Any) -> None:
+        ax = axes[0]
         chosen = {(i, j): str(self.counts[i, j]) for i, j in np.argwhere(self.counts).tolist()}
         errors = np.ma.masked_invalid(100 * self.errors)
         labels = self.cost_labels, self.gamma_labels
@@ -141,26 +141,19 @@ def has_grid(estimator: Any) -> bool:
 def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64:
     """Return the mean error of each combination above the chosen one; NaN where never tried."""
     errors = reader.grid_errors(shape[0] * shape[1])
-    known = np.isfinite(errors)
-    above = np.where(known, errors - reader.report.validation_error[:, None], 0.0)
-    n_known = known.sum(axis=0)
-    mean = np.full(len(n_known), np.nan)
-    np.divide(above.sum(axis=0), n_known, out=mean, where=n_known > 0)
+    above = np.ma.masked_invalid(errors) - reader.report.validation_error[:, None]
     # The error of the choice is stored in float64, the others in float32, which may be below it.
-    excess: Float64 = np.maximum(mean, 0.0).reshape(shape)
+    mean: Any = np.maximum(above.mean(axis=0), 0.0)
+    excess: Float64 = np.ma.filled(mean, np.nan).reshape(shape)
     return excess
 
 
 def _describe_axes(spec: SolverSpec, n_gammas: int) -> dict[str, Any]:
     """Return the labels of C and gamma; of a scaled grid only the ends have one."""
-
-    def ends(n: int, first: str, last: str) -> list[str]:
-        return [first, *[""] * (n - 2), last]
-
-    costs, cost = ends(spec.n_costs, "50/m", "500"), "C, scaled to each cell's m rows"
+    costs, cost = ["50/m", *[""] * (spec.n_costs - 2), "500"], "C, scaled to each cell's m rows"
     if spec.C is not None:
         costs, cost = [f"{value:.3g}" for value in sorted(spec.C)], "C"
-    gammas = ends(n_gammas, "5 r", "0.2 r\n$m^{-1/d}$")
+    gammas = ["5 r", *[""] * (n_gammas - 2), "0.2 r\n$m^{-1/d}$"]
     gamma = "kernel width, scaled to each cell's radius r"
     if spec.gamma is not None or not find_kernel(spec.kernel).has_width:
         gammas, gamma = [f"{value:.3g}" for value in sorted(spec.gamma or [1.0])], "gamma"
@@ -168,7 +161,7 @@ def _describe_axes(spec: SolverSpec, n_gammas: int) -> dict[str, Any]:
 
 
 @dataclass(repr=False)
-class SelectionDisplay:
+class SelectionDisplay(SingleAxesDisplay):
     """Heat maps of the errors of all candidates: width against C, for each number of neighbors.
 
     For a `FalkSVC` with ``selection="local"``. The chosen candidate is framed. An
@@ -240,20 +233,19 @@ class SelectionDisplay:
                 f"A {type(estimator).__name__} stores only the chosen candidate, in selected_; "
                 "SelectionDisplay draws the errors of all candidates, which a FalkSVC stores."
             )
-        errors = np.array(selected["errors"])
-        meta, spec = estimator._reader.meta, estimator._reader.spec
+        meta, gamma = estimator._reader.meta, estimator._reader.spec.gamma
         candidates = sorted({min(k, meta["n_rows"]) for k in meta["method"]["n_neighbors"]})
         percentiles = meta["method"]["percentiles"]
         if percentiles is not None:
             widths = [f"{p:g} %" for p in percentiles]
             width = percentiles.index(selected["percentile"])
         else:
-            values = sorted(meta["spec"]["gamma"] or spec.gamma or [1.0])
+            values = sorted(meta["spec"]["gamma"] or gamma or [1.0])
             widths = [f"{gamma:.3g}" for gamma in values]
             width = values.index(selected["gamma"]) if selected["gamma"] in values else 0
         costs = sorted(meta["spec"]["C"])
         return cls(
-            errors=errors,
+            errors=np.array(selected["errors"]),
             measure=MEASURES[estimator._reader.target.measured_as],
             n_neighbors=candidates,
             width_labels=widths,
@@ -289,12 +281,15 @@ class SelectionDisplay:
         Raises
         ------
         ImportError : no ``axes``, and matplotlib is not installed
+        ParameterError : another number of axes
         """
-        from matplotlib.patches import Rectangle
+        return super().plot(axes)
 
-        if axes is None:
-            axes = new_axes(len(self.n_neighbors), (3.6, 3.4))
-        self.axes_, self.figure_ = axes, axes[0].figure
+    @property
+    def _layout(self) -> tuple[int, tuple[float, float]]:
+        return len(self.n_neighbors), (3.6, 3.4)
+
+    def _draw(self, *axes: Any) -> None:
         errors = self.measure.factor * self.errors
         ends = {"vmin": errors.min(), "vmax": errors.max()}
         self.images_ = []
@@ -306,26 +301,16 @@ class SelectionDisplay:
         axes[0].set_ylabel("percentile of distances" if "%" in self.width_labels[0] else "gamma")
         self.figure_.colorbar(self.images_[-1], ax=list(axes), label=self.measure.label)
         k, g, c = self.chosen
-        place: dict[str, Any] = {"xy": (c - 0.5, g - 0.5), "width": 1, "height": 1}
         # White inside black, which is visible on every color.
-        axes[k].add_patch(Rectangle(**place, fill=False, edgecolor="black", lw=4.5, clip_on=False))
-        self.frame_ = Rectangle(**place, fill=False, edgecolor="white", lw=2, clip_on=False)
-        axes[k].add_patch(self.frame_)
-        return self
-
-
-def has_selection(estimator: Any) -> bool:
-    selected = getattr(estimator, "selected_", None) or {}
-    return "errors" in selected and "percentile" in selected
+        for color, width in (("black", 4.5), ("white", 2)):
+            self.frame_ = import_matplotlib("patches").Rectangle(
+                (c - 0.5, g - 0.5), 1, 1, fill=False, edgecolor=color, lw=width, clip_on=False
+            )
+            axes[k].add_patch(self.frame_)
 
 
 def _draw_squares(
-    ax: Any,
-    values: Any,
-    texts: dict[Any, str],
-    cost_labels: list[str],
-    width_labels: list[str],
-    **ends: float,
+    ax: Any, values: Any, texts: dict[Any, str], costs: list[str], widths: list[str], **ends: float
 ) -> tuple[Any, list[Any]]:
     """Draw a heat map of widths by C, with some texts in its squares, light on dark."""
     image = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis_r", **ends)
@@ -335,6 +320,6 @@ def _draw_squares(
         ax.text(j, i, text, color="white" if shades[i, j] > 0.5 else "#333333", **style)
         for (i, j), text in texts.items()
     ]
-    ax.set_xticks(range(len(cost_labels)), cost_labels)
-    ax.set_yticks(range(len(width_labels)), width_labels)
+    ax.set_xticks(range(len(costs)), costs)
+    ax.set_yticks(range(len(widths)), widths)
     return image, written

@@ -8,10 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.methods.held_out import RocPoints, of_both, roc_of
-from daskls.plotting.evaluation import BLUE, GRAY, ORANGE, FittedModel, HeldOutScores, Panel
+from daskls.plotting.evaluation import BLUE, GRAY, ORANGE, FittedModel, Panel
 from daskls.plotting.plane import SingleAxesDisplay
 from daskls.plotting.slices import name_numbers
-from daskls.records import Codes, Float64, Labels
+from daskls.records import Codes, Float64
 
 # Of scikit-learn's pictures of numbers: name, title and note.
 OF_TEST_NUMBERS = {
@@ -50,11 +50,11 @@ def calibration(fitted: FittedModel) -> Panel | None:
     if scores is None or scores.probable is None:
         return None
     classes = fitted.estimator.classes_
-    which = np.ones(len(scores.true), int) if len(classes) == 2 else scores.probable.argmax(axis=1)
-    probable = np.take_along_axis(scores.probable, which[:, None], axis=1)[:, 0]
-    is_named, of = scores.true == classes[which], f"class {classes[1]}"
+    which, of = np.ones(len(scores.true), int), f"class {classes[1]}"
     if len(classes) > 2:
-        of = "the likeliest class"
+        which, of = scores.probable.argmax(axis=1), "the likeliest class"
+    probable = np.take_along_axis(scores.probable, which[:, None], axis=1)[:, 0]
+    is_named = scores.true == classes[which]
     # scikit-learn's bins, each closed at its right end.
     bins = np.searchsorted(np.linspace(0, 1, N_TENTHS + 1)[1:-1], probable)
     shown = np.bincount(bins)[bins] >= LEAST_IN_BIN
@@ -64,16 +64,13 @@ def calibration(fitted: FittedModel) -> Panel | None:
     def draw(ax: Any) -> None:
         from sklearn.calibration import CalibrationDisplay
 
-        CalibrationDisplay.from_predictions(
-            is_named[shown], probable[shown], n_bins=N_TENTHS, ax=ax, color=BLUE
-        )
+        own = is_named[shown], probable[shown]
+        CalibrationDisplay.from_predictions(*own, n_bins=N_TENTHS, ax=ax, color=BLUE)
         ax.set(xlabel=f"probability of {of}", ylabel="share of rows", aspect="equal")
         ax.get_legend().remove()
 
-    note = (
-        "Calibrated probabilities lie on the dotted line. Bins of fewer than 10 rows are left out."
-    )
-    return Panel("calibration", "Calibration", note, draw)
+    note = "Calibrated probabilities lie on the dotted line. Bins of fewer than 10 rows are left"
+    return Panel("calibration", "Calibration", f"{note} out.", draw)
 
 
 def predictions(fitted: FittedModel, kind: str) -> Panel | None:
@@ -82,21 +79,17 @@ def predictions(fitted: FittedModel, kind: str) -> Panel | None:
     if scores is None:
         return None
     name, title, note = OF_TEST_NUMBERS[kind]
-    true, predicted = (y.reshape(len(y), -1)[:, 0] for y in (scores.true, scores.predicted))
+    numbers = [y.reshape(len(y), -1)[:, 0] for y in (scores.true, scores.predicted)]
 
     def draw(ax: Any) -> None:
         from sklearn.metrics import PredictionErrorDisplay
 
-        dots = {"s": 9, "color": BLUE, "alpha": 0.5, "linewidths": 0}
-        PredictionErrorDisplay.from_predictions(
-            true, predicted, kind=kind, ax=ax, random_state=0, scatter_kwargs=dots
-        )
+        dots: Any = {"s": 9, "color": BLUE, "alpha": 0.5, "linewidths": 0}
+        given: Any = {"ax": ax, "random_state": 0, "scatter_kwargs": dots}
+        PredictionErrorDisplay.from_predictions(*numbers, kind=kind, **given)
 
     which = "" if scores.predicted.ndim == 1 else f", {name_numbers(fitted.estimator)}"
     return Panel(name, title, f"Some rows of the test set{which}: {note}", draw)
-
-
-# ROC curves
 
 
 @dataclass(repr=False)
@@ -191,18 +184,18 @@ class RocDisplay(SingleAxesDisplay):
     @property
     def predicted(self) -> tuple[float, float]:
         """The shares of each class's rows that `predict` gives to the second: above 0."""
-        above = self.decisions > 0
-        first, second = (
-            float(np.average(above[in_class], weights=self.weights[in_class]))
-            for in_class in (self.codes == 0, self.codes == 1)
-        )
+        above, of = self.decisions > 0, (self.codes == 0, self.codes == 1)
+        first, second = (float(np.average(above[own], weights=self.weights[own])) for own in of)
         return first, second
 
-    _size = (4.6, 4.2)
+    @property
+    def _layout(self) -> tuple[int, tuple[float, float]]:
+        return 1, (4.6, 4.2)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, *axes: Any) -> None:
         from sklearn.metrics import RocCurveDisplay
 
+        ax = axes[0]
         style = {"color": BLUE, "lw": 1.6}
         chance = {"color": GRAY, "lw": 1, "ls": "--", "label": None}
         self.display_ = RocCurveDisplay.from_predictions(
@@ -217,28 +210,23 @@ class RocDisplay(SingleAxesDisplay):
             ax.axvline(self.max_false_alarm, color=ORANGE, lw=1, ls=":", label=bound)
         first, second = self.labels
         ax.set(xlabel=f"false alarms: share of {first}", ylabel=f"found: share of {second}")
-        ax.legend(loc="lower right", fontsize=8)
+        ax.legend(loc="lower right", fontsize="small")
 
 
 def roc(fitted: FittedModel) -> Panel | None:
     """Return the panel of the ROC curve of test rows; without any, of rows held out by the fit."""
-    reader, evaluation = fitted.reader, fitted.evaluation
-    if evaluation is not None:
-        points, how = _roc_of_test(fitted.estimator.classes_, evaluation), "rows of the test set"
-    else:
+    reader, scores, points = fitted.reader, fitted.evaluation, None
+    if scores is None:
         is_reserved, points = reader.false_alarm is not None, roc_of(reader)
         how = "that the fit did not see" if is_reserved else "each scored by its cell without it"
         how = f"training rows, {how}"
+    elif scores.decisions is not None:
+        classes, how = fitted.estimator.classes_, "rows of the test set"
+        known = np.isin(scores.true, classes)
+        codes = (scores.true[known] == classes[1]).astype(np.int32)
+        points = of_both(codes, scores.decisions[known].astype(np.float64), np.ones(len(codes)))
     if points is None:
         return None
     n_negatives, n_positives = np.bincount(points[0], minlength=2)
     note = f"{n_negatives:,} and {n_positives:,} {how}; dot: predict."
     return Panel("roc", "ROC", note, RocDisplay._of(fitted.estimator, points).plot)
-
-
-def _roc_of_test(classes: Labels, scores: HeldOutScores) -> RocPoints | None:
-    if scores.decisions is None:
-        return None
-    known = np.isin(scores.true, classes)
-    codes = (scores.true[known] == classes[1]).astype(np.int32)
-    return of_both(codes, scores.decisions[known].astype(np.float64), np.ones(len(codes)))

@@ -8,19 +8,14 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.kernels.frame import encoded_names
 from daskls.live.map import draw_map
-from daskls.live.record import MEASURES, SIDE, Map, region_errors
+from daskls.live.record import SIDE, Map, region_errors
 from daskls.plotting.bars import CellDisplay, FeatureDisplay
-from daskls.plotting.evaluation import (
-    BLUE,
-    ORANGE,
-    FittedModel,
-    Panel,
-    importances_by_shuffling,
-)
-from daskls.plotting.grid import GridDisplay, SelectionDisplay, has_grid, has_selection
+from daskls.plotting.evaluation import BLUE, ORANGE, FittedModel, Panel, importances_by_shuffling
+from daskls.plotting.grid import GridDisplay, SelectionDisplay, has_grid
 from daskls.plotting.held_out import OF_TEST_NUMBERS, calibration, confusion, predictions, roc
 from daskls.plotting.partition import PartitionDisplay
 from daskls.plotting.plane import columns_of, name_features
+from daskls.plotting.slices import space_of
 from daskls.records import Float64
 
 MOST_BARS = 12
@@ -35,16 +30,13 @@ def find_panels(fitted: FittedModel) -> list[Panel]:
     return [panel for panel in panels if panel is not None]
 
 
-# Importances
-
-
 def _features(fitted: FittedModel) -> Panel | None:
     """Return the panel of shuffled test rows; without them, of a scale that is learned or given."""
     estimator, scores, panel = fitted.estimator, fitted.evaluation, ("features", "Importances")
     names, owner = columns_of(estimator)
     shuffled = None if scores is None else importances_by_shuffling(estimator, scores, owner)
     if shuffled is not None and shuffled[0].max() > 0:
-        what = MEASURES[fitted.reader.target.measured_as].score_name
+        what = fitted.measure.score_name
         shown = FeatureDisplay._of(shuffled[0], names, MOST_BARS, "", label=f"{what} lost")
         note = f"By how much the {what} of {shuffled[1]:,} rows of the test set falls if the values"
         return Panel(*panel, f"{note} of one column are shuffled.", shown.plot)
@@ -53,11 +45,7 @@ def _features(fitted: FittedModel) -> Panel | None:
     if resolved.scale is None or resolved.summary["decision"] == "spread":
         return None
     note = "How much each column counts in distances, summed over the features that it became."
-    scale = FeatureDisplay.from_estimator(estimator, n_shown=MOST_BARS)
-    return Panel(*panel, note, scale.plot)
-
-
-# The partition, and what is predicted
+    return Panel(*panel, note, FeatureDisplay.from_estimator(estimator, n_shown=MOST_BARS).plot)
 
 
 def _partition(fitted: FittedModel) -> Panel | None:
@@ -65,12 +53,10 @@ def _partition(fitted: FittedModel) -> Panel | None:
     reader, rows = fitted.reader, fitted.rows
     if reader.n_columns == 2 or (reader.n_columns == 1 and fitted.is_regressor):
         return _predictions(fitted)
-    if not fitted.method.has_space(reader):
-        return None
-    space = fitted.method.space(reader)
+    space = space_of(reader)
     seen = np.zeros((1, reader.width)) if rows is None else reader.transform(rows)
     # Only chunks, which have no place in space, are drawn without rows.
-    if rows is None and space.find(seen) is not None:
+    if space is None or (rows is None and space.find(seen) is not None):
         return None
     # The features that cells see: coded, and without those left out.
     scale = reader.resolved.scale
@@ -81,15 +67,14 @@ def _partition(fitted: FittedModel) -> Panel | None:
         return None
     note = drawn.note.replace("of the sample", "of the rows given")
     errors = region_errors(drawn.region_of, reader.report, len(drawn.polygons))
-    label = fitted.measure.axis_label
-    note = f"{note[:1].upper()}{note[1:]}."
-    return Panel("partition", "Partition", note, partial(_draw_map, drawn, errors, label))
+    draw = partial(_draw_map, drawn, errors, fitted.measure.axis_label)
+    return Panel("partition", "Partition", f"{note[:1].upper()}{note[1:]}.", draw)
 
 
 def _predictions(fitted: FittedModel) -> Panel | None:
     """Return the panel of one or two features: what is predicted there, and the cells."""
     scores, rows = fitted.evaluation, fitted.rows
-    y = scores.true if scores and fitted.is_regressor and rows is not None else None
+    y = scores.true if scores and fitted.is_regressor else None
     try:
         display = PartitionDisplay.from_estimator(fitted.estimator, X=rows, y=y, resolution=400)
     except DataError:
@@ -100,7 +85,7 @@ def _predictions(fitted: FittedModel) -> Panel | None:
         borders = "; lines: borders of cells" if has_cells else ""
         how = "a curve" if is_line else "colors"
         fill, note = "number", f"Predicted {display.names[-1]} as {how}{borders}."
-    elif has_cells and _has_errors(fitted.reader.report):
+    elif has_cells and fitted.has_errors:
         fill = "validation_error"
         note = "Cells and the decision boundary (black); darker: more held-out rows are wrong."
     draw = partial(display.plot, fill=fill, show_rows=is_line, border_width=0.3)
@@ -124,56 +109,42 @@ def _draw_map(drawn: Map, errors: Float64, label: str, ax: Any) -> None:
     ax.set_ylabel(up, fontsize=8)
 
 
-def _has_errors(report: Any) -> bool:
-    return bool(np.isfinite(report.validation_error).any())
-
-
-# Validation errors
-
-
 def _errors(fitted: FittedModel) -> Panel | None:
     """Return the panel of errors: of cells, or of the models tried; without errors, of sizes."""
-    report, title = fitted.reader.report, f"{fitted.measure.name.capitalize()} by cell"
     if fitted.method.step is not None:
-        return _path(fitted)
-    if len(report) < 2:
+        summary, step = fitted.reader.summary, str(fitted.method.step).replace("_", " ")
+        path, tried = summary["path"], ("value", "validation_error")
+        values, errors = (np.array([row[name] for row in path], float) for name in tried)
+        names = {"xlabel": step, "ylabel": "validation error"}
+        draw = partial(_draw_tried, values, errors, summary["best"], names)
+        note = f"Models tried one after the other, by {step}; square: the one kept."
+        return Panel("errors", "Validation error by model", note, draw)
+    if len(fitted.reader.report) < 2:
         return None
-    if _has_errors(report):
-        display = CellDisplay.from_estimator(fitted.estimator, fields=["validation_error"])
-        note = f"Cells by {fitted.measure.of_cells}; line: the median."
-        return Panel("errors", title, note, display.plot)
-    sizes = CellDisplay.from_estimator(fitted.estimator, fields=["n_support"])
-    note = "No errors are measured, as cells have one candidate each. Drawn: the rows they keep."
-    return Panel("errors", "Support rows by cell", note, sizes.plot)
-
-
-def _path(fitted: FittedModel) -> Panel:
-    summary, step = fitted.reader.summary, str(fitted.method.step).replace("_", " ")
-    tried = [(row["value"], row["validation_error"]) for row in summary["path"]]
-    values, errors = np.array(tried, float).T
-    names = {"xlabel": step, "ylabel": "validation error"}
-    draw = partial(_draw_tried, values, errors, summary["best"], names)
-    note = f"Models tried one after the other, by {step}; square: the one kept."
-    return Panel("errors", "Validation error by model", note, draw)
-
-
-# Choices
+    name, title = "validation_error", f"{fitted.measure.name.capitalize()} by cell"
+    note = f"Cells by {fitted.measure.of_cells}; line: the median."
+    if not fitted.has_errors:
+        name, title = "n_support", "Support rows by cell"
+        note = (
+            "No errors are measured, as cells have one candidate each. Drawn: the rows they keep."
+        )
+    display = CellDisplay.from_estimator(fitted.estimator, fields=[name])
+    return Panel("errors", title, note, display.plot)
 
 
 def _choice(fitted: FittedModel) -> Panel | None:
     panel, estimator = ("grid", "Grid"), fitted.estimator
+    selected = getattr(estimator, "selected_", None) or {}
     if has_grid(estimator):
-        grid = GridDisplay.from_estimator(estimator)
         note = (
             "Numbers: cells that chose it. Color: mean error above that of the choice. "
             "White: tried to the end in none."
         )
-        return Panel(*panel, note, grid.plot)
-    if has_selection(estimator):
-        selection = SelectionDisplay.from_estimator(estimator).of_chosen()
-        note = f"Errors of candidates, k = {selection.n_neighbors[0]}; framed: the chosen one."
-        return Panel(*panel, note, lambda ax: selection.plot([ax]))
-    selected = getattr(estimator, "selected_", None) or {}
+        return Panel(*panel, note, GridDisplay.from_estimator(estimator).plot)
+    if {"errors", "percentile"} <= selected.keys():
+        shown = SelectionDisplay.from_estimator(estimator).of_chosen()
+        note = f"Errors of candidates, k = {shown.n_neighbors[0]}; framed: the chosen one."
+        return Panel(*panel, note, shown.plot)
     if "candidates" in selected:
         note = "Cross-validation error of each candidate of C; square: the chosen one."
         tried = np.array(selected["candidates"]), np.array(selected["errors"]), selected["C"]

@@ -8,12 +8,13 @@ import numpy as np
 from daskls.errors import ParameterError
 from daskls.live.record import MEASURES
 from daskls.methods.predict import OF_NUMBERS, predict_array
+from daskls.plotting.evaluation import BLUE, GRAY
 from daskls.plotting.plane import (
-    class_colors,
     class_entries,
     draw_dots,
     name_features,
     new_axes,
+    tints,
 )
 from daskls.plotting.slices import (
     check_drawn_rows,
@@ -27,7 +28,7 @@ from daskls.records import Float64, Int64, Ints, MeasuredAs, Reals
 
 # Pale, so that rows and the boundary stand out.
 CELL_COLORS = ("#dbe7f4", "#fbe3cf", "#dcefd9", "#efe0f0", "#fbf3c9", "#e8e4dc", "#d5efee")
-BORDER, CURVE, DOT = "#7f8790", "#17518f", "#8a8f96"
+BORDER = "#7f8790"
 # Of numbers, not the colors of errors; light where they are large.
 NUMBER_COLORS = "plasma"
 # The share of points at each end whose numbers share the last color: a few outliers would leave a
@@ -189,20 +190,21 @@ class PartitionDisplay:
             or "number" for a classifier
         """
         fill = self._check_fill(fill)
-        if ax is None:
-            (ax,) = new_axes()
-        self.ax_, self.figure_ = ax, ax.figure
-        if len(self.limits) == 1:
-            self._draw_curve(border_width)
+        self.ax_ = ax = new_axes()[0] if ax is None else ax
+        self.figure_, is_line = ax.figure, len(self.limits) == 1
+        self.borders_ = self.boundary_ = None
+        if is_line:
+            self._draw_curve()
         else:
             self.image_ = self._draw_image(fill)
-            self.borders_ = self._draw_borders(border_width)
             self.boundary_ = None if fill == "number" else self._draw_lines()
             ax.set(xlabel=self.names[0], ylabel=self.names[1])
             # Squares stay square where both features have a similar range.
             across, up = np.diff(self.limits, axis=1).ravel()
             if 1 / 3 < across / up < 3:
                 ax.set_aspect("equal")
+        if self.cells is not None:
+            self._draw_borders(border_width)
         self.rows_ = self._draw_rows() if show_rows and self.rows is not None else None
         shows_classes = fill == "class" or (self.rows_ is not None and self.y is not None)
         if self.classes is not None and shows_classes and len(self.classes) <= MOST_IN_LEGEND:
@@ -210,8 +212,8 @@ class PartitionDisplay:
             ax.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
         if self.note:
             box = {"facecolor": "white", "edgecolor": BORDER, "linewidth": 0.5, "pad": 2.5}
-            place: dict[str, Any] = {"transform": ax.transAxes, "zorder": 6, "bbox": box}
-            ax.text(0.015, 0.015, self.note, fontsize=7, va="bottom", **place)
+            place = {"xycoords": "axes fraction", "va": "bottom", "zorder": 6}
+            ax.annotate(self.note, (0.015, 0.015), fontsize=7, bbox=box, **place)
         return self
 
     def _check_fill(self, fill: str | None) -> str:
@@ -230,11 +232,10 @@ class PartitionDisplay:
 
     def _draw_image(self, fill: str) -> Any:
         if fill == "cell":
-            return self._fill_pixels(color_cells(self.cells, len(CELL_COLORS)), CELL_COLORS)
+            return self._show(color_cells(self.cells, len(CELL_COLORS)), colors=CELL_COLORS)
         if fill == "class":
-            colors = [_tint(color) for color in class_colors(range(len(self.classes)))]
             winners = self.values > 0 if self.values.dtype.kind == "f" else self.values
-            return self._fill_pixels(winners, colors)
+            return self._show(winners, colors=tints(len(self.classes)))
         if fill == "number":
             image, label = self._show(self.values, **self._number_colors()), self.names[-1]
         else:
@@ -250,22 +251,25 @@ class PartitionDisplay:
         low, high = np.quantile(self.values, [BEYOND, 1 - BEYOND])
         return {"cmap": NUMBER_COLORS, "vmin": low, "vmax": high}
 
-    def _fill_pixels(self, numbers: Any, colors: Any) -> Any:
+    def _show(self, pixels: Any, colors: Any = None, **style: Any) -> Any:
+        """Draw numbers as an image over the drawn ranges; those of given colors are whole."""
         from matplotlib.colors import ListedColormap
 
-        return self._show(numbers, cmap=ListedColormap(colors), vmin=-0.5, vmax=len(colors) - 0.5)
-
-    def _show(self, pixels: Any, **style: Any) -> Any:
-        """Draw an image over the drawn ranges."""
-        place: dict[str, Any] = {"extent": self.limits.ravel(), "origin": "lower", "aspect": "auto"}
+        if colors is not None:
+            style = {"cmap": ListedColormap(colors), "vmin": -0.5, "vmax": len(colors) - 0.5}
+        place = {"extent": self.limits.ravel(), "origin": "lower", "aspect": "auto"}
         return self.ax_.imshow(pixels, **place, interpolation="nearest", **style)
 
-    def _draw_borders(self, width: float) -> Any:
+    def _draw_borders(self, width: float) -> None:
         """Draw the edges between pixels of different cells."""
         from matplotlib.collections import LineCollection
 
-        if self.cells is None:
-            return None
+        if len(self.limits) == 1:
+            (x,) = pixel_middles(self.limits, len(self.cells))
+            places = ((x[1:] + x[:-1]) / 2)[self.cells[1:] != self.cells[:-1]]
+            across = self.ax_.get_xaxis_transform()
+            self.borders_ = self.ax_.vlines(places, 0, 1, BORDER, lw=width, transform=across)
+            return
         low, high = self.limits.T
         x, y = np.linspace(low, high, len(self.cells) + 1).T
         i, j = np.nonzero(self.cells[:, 1:] != self.cells[:, :-1])
@@ -275,41 +279,35 @@ class PartitionDisplay:
         edges: Any = np.concatenate([upright, level]).reshape(-1, 2, 2)
         # Caps close the gaps between edges that follow each other; not snapped to the screen's
         # pixels, steps of slanted borders are smooth.
-        style: dict[str, Any] = {"color": BORDER, "capstyle": "projecting", "snap": False}
+        style: Any = {"color": BORDER, "capstyle": "projecting", "snap": False}
         lines = LineCollection(edges, linewidth=width, **style)
-        return self.ax_.add_collection(lines, autolim=False)
+        self.borders_ = self.ax_.add_collection(lines, autolim=False)
 
     def _draw_lines(self) -> Any:
         """Draw where the predicted class changes, or lines of equal numbers; None without any."""
         from matplotlib.patheffects import withStroke
         from matplotlib.ticker import MaxNLocator
 
-        low, high = self.values.min(), self.values.max()
+        is_numbers, low, high = self.classes is None, self.values.min(), self.values.max()
         levels: Any = [0.0] if self.values.dtype.kind == "f" else np.arange(low, high) + 0.5
-        if self.classes is None:
-            levels = MaxNLocator(N_LEVELS).tick_values(low, high)
+        levels = MaxNLocator(N_LEVELS).tick_values(low, high) if is_numbers else levels
         # matplotlib warns about a contour without lines.
         levels = [level for level in levels if low < level < high]
         if not levels:
             return None
-        x, y = pixel_middles(self.limits, len(self.values))
-        style: dict[str, Any] = {"linewidths": 1.3 if self.classes is not None else 0.9}
-        style |= {"colors": "black", "negative_linestyles": "solid", "zorder": 3}
-        lines = self.ax_.contour(x, y, self.values, levels, **style)
-        texts = [] if self.classes is not None else self.ax_.clabel(lines, fontsize=7, fmt="%g")
-        for drawn in (lines, *texts):
+        style = {"colors": "black", "negative_linestyles": "solid", "zorder": 3}
+        style["linewidths"] = 0.9 if is_numbers else 1.3
+        middles = pixel_middles(self.limits, len(self.values))
+        lines = self.ax_.contour(*middles, self.values, levels, **style)
+        for drawn in (lines, *(self.ax_.clabel(lines, fontsize=7, fmt="%g") if is_numbers else ())):
             # A white edge, so that lines are visible on dark cells, too.
             drawn.set(path_effects=[withStroke(linewidth=2.6, foreground="white")])
         return lines
 
-    def _draw_curve(self, border_width: float) -> None:
+    def _draw_curve(self) -> None:
         """Draw the numbers along one feature; the axis shows most of them."""
         (x,) = pixel_middles(self.limits, len(self.values))
-        (self.image_,) = self.ax_.plot(x, self.values, color=CURVE, linewidth=1.6, zorder=3)
-        if self.cells is not None:
-            places = ((x[1:] + x[:-1]) / 2)[self.cells[1:] != self.cells[:-1]]
-            style = {"lw": border_width, "transform": self.ax_.get_xaxis_transform()}
-            self.borders_ = self.ax_.vlines(places, 0, 1, BORDER, **style)
+        (self.image_,) = self.ax_.plot(x, self.values, color=BLUE, linewidth=1.6, zorder=3)
         shown = self.values if self.y is None else np.append(self.values, self.y)
         low, high = np.quantile(shown, [BEYOND, 1 - BEYOND])
         pad = 0.06 * (high - low) or 1.0
@@ -318,16 +316,17 @@ class PartitionDisplay:
 
     def _draw_rows(self) -> Any:
         """Draw rows in the colors of their classes or numbers, or over a line at their numbers."""
-        if self.rows.shape[1] == 1:
-            style: dict[str, Any] = {"s": 7, "c": DOT, "linewidths": 0, "alpha": 0.6, "zorder": 2}
-            return None if self.y is None else self.ax_.scatter(self.rows[:, 0], self.y, **style)
+        draw, x = self.ax_.scatter, self.rows.T
+        if len(x) == 1:
+            style = {"s": 7, "c": GRAY, "linewidths": 0, "alpha": 0.6, "zorder": 2}
+            return None if self.y is None else draw(x[0], self.y, **style)
         style = {"s": 5, "linewidths": 0, "alpha": 0.75, "zorder": 2}
         if self.y is None:
-            return self.ax_.scatter(*self.rows.T, c="#333333", **style)
+            return draw(*x, c="#333333", **style)
         if self.classes is not None:
             return draw_dots(self.ax_, self.rows, self.y, **style)
         style = {"s": 11, "linewidths": 0.35, "edgecolors": "white", "zorder": 2}
-        return self.ax_.scatter(*self.rows.T, c=self.y, **style, **self._number_colors())
+        return draw(*x, c=self.y, **style, **self._number_colors())
 
 
 def color_cells(labels: Ints, n_colors: int) -> Int64:
@@ -336,10 +335,10 @@ def color_cells(labels: Ints, n_colors: int) -> Int64:
     labels = inverse.reshape(labels.shape)
     sides = [(labels[:, 1:], labels[:, :-1]), (labels[1:], labels[:-1])]
     pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in sides])
-    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
     earlier: list[list[int]] = [[] for _ in cells]
-    for a, b in pairs.tolist():
-        earlier[b].append(a)
+    for a, b in np.unique(np.sort(pairs, axis=1), axis=0).tolist():
+        if a != b:
+            earlier[b].append(a)
     colors = np.zeros(len(cells), np.int64)
     for cell, neighbors in enumerate(earlier):
         used = np.bincount(colors[neighbors], minlength=n_colors)
@@ -347,9 +346,3 @@ def color_cells(labels: Ints, n_colors: int) -> Int64:
         order = (np.arange(n_colors) + cell) % n_colors
         colors[cell] = order[used[order].argmin()]
     return colors[labels]
-
-
-def _tint(color: str) -> tuple[float, ...]:
-    from matplotlib.colors import to_rgb
-
-    return tuple(0.35 * part + 0.65 for part in to_rgb(color))

@@ -21,9 +21,6 @@ CLASS_COLORS = ("#17518f", "#d96a00", "#56b4e9", "#1b1b1b", "#5b1a4b", "#6a5acd"
 CLASS_MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
-# Figures and axes
-
-
 def import_matplotlib(name: str) -> Any:
     """Return a module of matplotlib: "pyplot" shows figures, "figure" needs no screen."""
     try:
@@ -32,11 +29,11 @@ def import_matplotlib(name: str) -> Any:
         raise ImportError(REMEDY) from error
 
 
-def without_math() -> Any:
+def without_math(**sizes: Any) -> Any:
     """Return a context in which text with two dollar signs, as of names, is no formula."""
     from matplotlib import rc_context
 
-    return rc_context({"text.parse_math": False})
+    return rc_context({"text.parse_math": False, **sizes})
 
 
 def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> Any:
@@ -48,16 +45,19 @@ def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> Any:
 
 
 class SingleAxesDisplay:
-    """A display that is drawn on one Axes, by `_draw`."""
+    """A display that is drawn on one Axes, or on several side by side, by `_draw`."""
 
-    _size = (6.0, 5.0)
+    @property
+    def _layout(self) -> tuple[int, tuple[float, float]]:
+        """The number of axes, and the size of each in inches."""
+        return 1, (6.0, 5.0)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
 
         Parameters
         ----------
-        ax : matplotlib Axes, or None for a new figure
+        ax : matplotlib Axes, a sequence of them where several are drawn, or None for a new figure
 
         Returns
         -------
@@ -66,18 +66,20 @@ class SingleAxesDisplay:
         Raises
         ------
         ImportError : no ``ax``, and matplotlib is not installed
+        ParameterError : another number of axes than is drawn
         """
-        if ax is None:
-            (ax,) = new_axes(size=self._size)
-        self.ax_, self.figure_ = ax, ax.figure
-        self._draw(ax)
+        n_axes, size = self._layout
+        axes = new_axes(n_axes, size) if ax is None else np.atleast_1d(ax)
+        if len(axes) != n_axes:
+            raise ParameterError(
+                f"ax holds {len(axes)} axes, but {n_axes} are drawn on: pass one for each."
+            )
+        self.axes_, self.ax_, self.figure_ = axes, axes[0], axes[0].figure
+        self._draw(*axes)
         return self
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, *axes: Any) -> None:
         raise NotImplementedError
-
-
-# Arguments of displays
 
 
 def check_least(name: str, value: int, least: int) -> None:
@@ -101,21 +103,23 @@ def columns_of(estimator: Any) -> tuple[list[str], Int64]:
     return names, np.arange(len(names))
 
 
-# Classes
-
-
 def class_colors(numbers: Iterable[int]) -> list[str]:
     return [CLASS_COLORS[number % len(CLASS_COLORS)] for number in numbers]
+
+
+def tints(n_classes: int) -> list[tuple[float, ...]]:
+    from matplotlib.colors import to_rgb
+
+    colors = map(to_rgb, class_colors(range(n_classes)))
+    return [tuple(0.35 * part + 0.65 for part in color) for color in colors]
 
 
 def class_entries(classes: Labels) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    style: dict[str, Any] = {"linestyle": "none", "ms": 5}
-    colors = class_colors(range(len(classes)))
-    looks = zip(classes.tolist(), colors, cycle(CLASS_MARKERS), strict=False)
+    looks = zip(classes.tolist(), cycle(CLASS_COLORS), cycle(CLASS_MARKERS), strict=False)
     return [
-        Line2D([], [], marker=marker, color=color, label=str(label), **style)
+        Line2D([], [], linestyle="", ms=5, marker=marker, color=color, label=str(label))
         for label, color, marker in looks
     ]
 

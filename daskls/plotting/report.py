@@ -1,35 +1,65 @@
 """A whole fit on one page: results, parameters, notes and pictures."""
 
 import os
+from base64 import b64encode
 from dataclasses import dataclass, field
+from html import escape
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
 from textwrap import wrap
 from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
+from daskls._version import __version__
 from daskls.errors import ParameterError
 from daskls.methods.base import method_of
-from daskls.plotting.evaluation import FittedModel, Panel, evaluate
-from daskls.plotting.notes import (
+from daskls.plotting.evaluation import (
     Entries,
+    FittedModel,
+    Panel,
+    evaluate,
     find_columns,
     find_facts,
     find_notes,
     find_parameters,
     find_title,
-    page_of,
-    snippet_of,
-    write_new,
 )
 from daskls.plotting.panels import find_panels
 from daskls.plotting.plane import import_matplotlib, without_math
+from daskls.store.errors import disk_errors, exists_already
 
-# Inches: A4, landscape.
+# Inches: A4, landscape; and the size of text for six pictures on it.
 PAGE = (11.7, 8.3)
+SMALL_TEXT = {"font.size": 7.5, "legend.fontsize": "small"}
 # Letters that fit on a line across the page: the notes above pictures, and parameters and notes.
 LINE_LETTERS, RIGHT_LETTERS = 138, 112
 # Lines of the columns of a table; the page in a browser has all.
 MOST_LINES = 8
+STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 1180px;
+  margin: 1.5em auto; padding: 0 1em; }
+h1 { font-size: 1.5em; margin-bottom: 0.4em; } h2 { font-size: 1.05em; margin: 0 0 0.3em; }
+.two, .panels { display: grid; gap: 1.2em 1.6em; grid-template-columns: 1fr 1fr; }
+.panels { grid-template-columns: repeat(3, 1fr); }
+@media (max-width: 850px) { .two, .panels { grid-template-columns: 1fr; } }
+td { padding: 0.05em 1em 0.05em 0; vertical-align: top; } td:first-child { color: #555;
+  white-space: nowrap; }
+ul { margin: 0; padding-left: 1.1em; max-height: 20em; overflow: auto; } img { width: 100%; }
+figure { margin: 0; break-inside: avoid; }
+figcaption, footer { color: #555; font-size: 0.88em; }
+.notes { border-left: 4px solid #d96a00; padding-left: 1em; }
+@media print { body { margin: 0; font-size: 11px; max-width: none; } ul { max-height: none; }
+  .panels { grid-template-columns: repeat(3, 1fr); } }
+"""
+# A notebook shows the first of these panels that can be drawn.
+SHOWN = ("partition", "features", "grid", "errors")
+# The only style in a notebook, which brings its own for the rest.
+SNIPPET = "display: flex; flex-wrap: wrap; gap: 1.5em; align-items: start; margin-top: 0.6em"
+DPI = 130
+# Inches.
+SIZE, SMALL_SIZE = (4.6, 3.9), (3.2, 2.6)
 
 
 @dataclass(repr=False)
@@ -142,19 +172,18 @@ class ReportDisplay:
         """
         if figure is None:
             figure = import_matplotlib("pyplot").figure(figsize=PAGE, layout="constrained")
-        with without_math():
+        with without_math(**SMALL_TEXT):
             self._draw(figure)
         return self
 
     def _draw(self, figure: Any) -> None:
         self.figure_ = figure
-        left = [f"{name}: {value}" for name, value in self.facts]
-        right = self._right()
+        columns = [f"{name}: {value}" for name, value in self.facts], self._right()
         # The head is as high as its longer column.
-        inches = 0.45 + 0.155 * max(len(left), len(right))
+        inches = 0.45 + 0.155 * max(map(len, columns))
         head, body = figure.subfigures(2, 1, height_ratios=[inches, PAGE[1] - inches])
         head.suptitle(self.title, x=0.01, ha="left", fontsize=13, weight="bold")
-        for x, lines in ((0.01, left), (0.4, right)):
+        for x, lines in zip((0.01, 0.4), columns, strict=True):
             place = {"va": "top", "fontsize": 8, "linespacing": 1.35}
             head.text(x, 1 - 0.42 / inches, "\n".join(lines), **place)
         n_rows = 2 if len(self.panels) > 3 else 1
@@ -164,9 +193,14 @@ class ReportDisplay:
         for ax in axes[len(self.panels) :]:
             ax.set_axis_off()
         for panel in self.panels:
-            _draw(panel, self.axes_[panel.name], LINE_LETTERS // n_columns)
-        for ax in body.axes:
-            _shrink(ax)
+            ax = self.axes_[panel.name]
+            panel.draw(ax)
+            # Instead of the display's own title. Its only formula is what is bold: dollar signs of
+            # names are no others.
+            bold = panel.title.replace(" ", r"\ ")
+            note = wrap(panel.note.replace("$", r"\$"), LINE_LETTERS // n_columns)
+            title = "\n".join([rf"$\bf{{{bold}}}$", *note])
+            ax.set_title(title, fontsize=7.5, color="black", parse_math=True)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the report as a page of HTML that needs no other file, and optionally write it.
@@ -184,40 +218,73 @@ class ReportDisplay:
         ImportError : matplotlib is not installed
         StoreError : ``path`` exists, or its disk is full
         """
-        page = page_of(self)
+        page = _page_of(self)
         if path is not None:
-            write_new(path, page)
+            target = Path(path).expanduser()
+            with disk_errors(target, "write the report again"):
+                try:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    with target.open("x", encoding="utf-8") as file:
+                        file.write(page)
+                except FileExistsError as error:
+                    raise exists_already(target) from error
         return page
 
     def _right(self) -> list[str]:
         params = ", ".join(f"{name}={value}" for name, value in self.parameters) or "all by default"
-        lines = wrap(f"Parameters: {params}", RIGHT_LETTERS)
-        for note in self.notes:
-            lines += wrap(f"Note: {note}", RIGHT_LETTERS)
-        columns = wrap(f"Columns: {'; '.join(self.columns)}", RIGHT_LETTERS, max_lines=MOST_LINES)
-        return lines + columns if self.columns else lines
+        texts = [f"Parameters: {params}", *(f"Note: {note}" for note in self.notes)]
+        lines = [line for text in texts for line in wrap(text, RIGHT_LETTERS)]
+        columns = f"Columns: {'; '.join(self.columns)}" if self.columns else ""
+        return lines + wrap(columns, RIGHT_LETTERS, max_lines=MOST_LINES)
+
+
+def _page_of(report: Any) -> str:
+    """Return a ReportDisplay as a page that fetches nothing: style and pictures are inside."""
+    lines = "".join(f"<li>{escape(line)}</li>" for line in report.columns)
+    listing = f"<br><h2>Columns</h2><ul>{lines}</ul>" if lines else ""
+    title, parameters = escape(report.title), _table(report.parameters)
+    notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
+    notes = notes and f'<section class="notes"><h2>Notes</h2>{notes}</section>'
+    figures = "".join(
+        f"<figure><h2>{escape(panel.title)}</h2>{_picture(panel, SIZE)}"
+        f"<figcaption>{escape(panel.note)}</figcaption></figure>"
+        for panel in report.panels
+    )
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<style>{STYLE}</style></head>\n<body><h1>{title}</h1><div class="two">'
+        f"<section><h2>Result</h2>{_table(report.facts)}</section>"
+        f"<section><h2>Parameters</h2>{parameters or '<p>All by default.</p>'}{listing}"
+        f'</section></div>{notes}<br><div class="panels">{figures}</div>'
+        f"<footer><p>daskls {escape(__version__)}</p></footer></body></html>\n"
+    )
 
 
 def summary_of(estimator: Any) -> str:
     """Return the HTML that a notebook shows of a fitted estimator: its results and one picture."""
-    return snippet_of(ReportDisplay.from_estimator(estimator))
+    report = ReportDisplay.from_estimator(estimator)
+    by_name = {panel.name: panel for panel in report.panels}
+    panel = next((by_name[name] for name in SHOWN if name in by_name), None)
+    picture = ""
+    if panel is not None and find_spec("matplotlib"):
+        picture = _picture(panel, SMALL_SIZE, f' title="{escape(panel.note)}" width="320"')
+    facts = _table(report.facts)
+    return f'<p>{escape(report.title)}</p><div style="{SNIPPET}">{facts}{picture}</div>'
 
 
-def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
-    """Draw one panel; the lines of its note have ``n_letters`` at most."""
-    panel.draw(ax)
-    # Replaces the title that the display has set.
-    bold = panel.title.replace(" ", r"\ ")
-    # The only formula: dollar signs of names are no others.
-    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note.replace("$", r"\$"), n_letters)]
-    ax.set_title("\n".join(lines), fontsize=7.5, color="black", parse_math=True)
+def _table(entries: Entries) -> str:
+    rows = (f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in entries)
+    return f"<table>{''.join(rows)}</table>" if entries else ""
 
 
-def _shrink(ax: Any) -> None:
-    """Make the fonts of axes, color bars and legends small enough for six pictures on a page."""
-    ax.tick_params(labelsize=7.5)
-    legend = ax.get_legend()
-    for text in legend.get_texts() if legend is not None else ():
-        text.set_fontsize(6.5)
-    for label in (ax.xaxis.label, ax.yaxis.label):
-        label.set_fontsize(8)
+def _picture(panel: Panel, size: tuple[float, float], more: str = "") -> str:
+    """Return the picture of a panel as a tag that holds it; the size is in inches."""
+    figure = import_matplotlib("figure").Figure(figsize=size, layout="constrained")
+    content = BytesIO()
+    with without_math():
+        ax = figure.subplots()
+        panel.draw(ax)
+        ax.set_title("")
+        figure.savefig(content, format="png", dpi=DPI)
+    source = f"data:image/png;base64,{b64encode(content.getvalue()).decode('ascii')}"
+    return f'<img alt="{escape(panel.title)}: {escape(panel.note)}"{more} src="{source}">'

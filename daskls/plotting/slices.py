@@ -21,11 +21,7 @@ def pixel_middles(limits: Float64, resolution: int) -> list[Float64]:
 
 
 def find_slice(
-    estimator: Any,
-    X: Reals | None,
-    features: tuple[int, ...] | None,
-    limits: Any,
-    resolution: int,
+    estimator: Any, X: Reals | None, features: Any, limits: Any, resolution: int
 ) -> tuple[list[int], Float64, Float64]:
     """Return the features to draw, their ranges, and the centers of the pixels as rows (p, d).
 
@@ -56,18 +52,18 @@ def find_slice(
 
 def _find_limits(estimator: Any, X: Reals | None, drawn: list[int]) -> Float64:
     if X is None:
-        low, high = np.array([_reach(estimator, feature) for feature in drawn]).T
+        ends = np.array([_reach(estimator, feature) for feature in drawn])
     else:
         columns = X[:, drawn].astype(np.float64)
-        low, high = columns.min(axis=0), columns.max(axis=0)
+        ends = np.stack([columns.min(axis=0), columns.max(axis=0)], axis=1)
+    low, high = ends.T
     # Features with a single value get a range as well. Beyond the rows a curve may go anywhere, and
     # would flatten all the rest.
     pad = AXES_MARGIN * (high - low) * (len(drawn) - 1) + (high == low)
     return np.stack([low - pad, high + pad], axis=1)
 
 
-def _check_features(features: tuple[int, ...] | None, estimator: Any) -> list[int]:
-    """Return the features to draw: two, or for a regressor one or two."""
+def _check_features(features: Any, estimator: Any) -> list[int]:
     n_features, of_classes = estimator._reader.n_columns, estimator._kind == "classes"
     if n_features < 2 and of_classes:
         raise DataError("The model has 1 feature, but a picture of its cells needs two.")
@@ -96,21 +92,23 @@ def _reach(estimator: Any, feature: int) -> tuple[float, float]:
         place = int(np.flatnonzero(scale.sources == feature)[0])
         column = int(np.searchsorted(scale.columns, place))
         factor, offset = scale.factors[place], scale.center[place]
-    method = method_of(reader.method)
-    space: Any = method.space(reader) if method.has_space(reader) else None
+    space: Any = space_of(reader)
     if not factor or not isinstance(space, Space):
         raise DataError(
             f"The model does not tell the range of feature {feature}: pass X, some rows, or limits."
         )
     radius = reader.report.radius[reader.report.partition == 0]
+    half = np.sqrt((radius**2).sum() / 2) if reader.n_features > 1 else radius.sum()
     if isinstance(space, VoronoiCells):
         half = 1.1 * np.abs(space.points[:, column]).max()
-    elif reader.n_features > 1:
-        half = np.sqrt((radius**2).sum() / 2)
-    else:
-        half = radius.sum()
     center = space.center[column]
     return (center - half) / factor + offset, (center + half) / factor + offset
+
+
+def space_of(reader: ModelReader) -> Any:
+    """Return what finds the cells of rows; None of a model without cells of space."""
+    method = method_of(reader.method)
+    return method.space(reader) if method.has_space(reader) else None
 
 
 def check_drawn_rows(X: Any, reader: ModelReader) -> Reals:
@@ -125,10 +123,8 @@ def check_drawn_rows(X: Any, reader: ModelReader) -> Reals:
 
 def find_cells(reader: ModelReader, points: Float64) -> Ints | None:
     """Return the cell of each point, in the first partition; None for a model without cells."""
-    method = method_of(reader.method)
-    if not method.has_space(reader):
-        return None
-    cells = method.space(reader).find(reader.transform(points))
+    space = space_of(reader)
+    cells = None if space is None else space.find(reader.transform(points))
     return None if cells is None else cells[0]
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from daskls.live.fit import TextDisplay
 from daskls.live.record import COUNTED, FitRecord, Map, count_leaves
 from daskls.live.view import COLORS, PALETTE, fit_html, top_error
 from daskls.records import CellReport
@@ -90,16 +89,6 @@ def test_numbers_have_squares_and_no_classes():
     assert top_error(tiny.regions()[1], tiny.measure) == pytest.approx(4e-7)
 
 
-def test_lines_tell_what_numbers_have():
-    written = []
-    record = FitRecord("VoronoiSVR", "numbers")
-    record.advance("train", 0, 4, now=0.0)
-    record.add_bundle(0, 0, count_leaves(cells((0, 10, 0, 0.25))))
-    TextDisplay(written.append).show(record)
-    assert written[-1].endswith("R2 of held-out rows so far 0.7500")
-    assert not [line for line in written if "validation" in line]
-
-
 def test_regions_hold_several_leaves():
     record = FitRecord(TITLE)
     record.set_map(squares(2, [0, 0, 1, -1]))
@@ -171,17 +160,3 @@ def test_colors_are_those_of_matplotlib():
 
     own = np.array([to_rgb(color) for color in PALETTE])
     assert abs(own - colormaps["viridis"](range(256))[:, :3]).max() < 0.02
-
-
-def test_lines_are_few():
-    written = []
-    lines, record = TextDisplay(written.append), FitRecord(TITLE)
-    record.advance("train", 0, 40, now=0.0)
-    for done in range(41):
-        record.advance("train", done, 40, now=1.0 + done)
-        lines.show(record)
-    assert written[0] == "VoronoiSVC: 1,000 rows, 2 features"
-    assert [line.split(",")[0] for line in written[1:]] == [
-        "training cells: 0 of 40",
-        "training cells: 40 of 40",
-    ]

@@ -169,7 +169,7 @@ def test_cells_are_histograms_of_the_report(halves):
     assert len(display.values["n_rows"]) == model.n_cells_
     _, ax = plt.subplots()
     assert CellDisplay.from_estimator(model, fields=["seconds"]).plot(ax).ax_ is ax
-    with pytest.raises(ParameterError, match="pass one for each field"):
+    with pytest.raises(ParameterError, match="3 are drawn on: pass one for each"):
         display.plot(ax)
     with pytest.raises(ParameterError, match="no number 'edge'"):
         CellDisplay.from_estimator(model, fields=["edge"])
