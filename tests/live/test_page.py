@@ -21,7 +21,7 @@ from small import small
 from support import assert_same_model, checkers, python_env, slowly, small_svc, start_cluster
 
 from daskls.estimators import view
-from daskls.live.dashboard import announce, plugin_of, retire
+from daskls.live.dashboard import announce, plugin_of
 from daskls.live.record import TOPIC, mean_error, report_cells
 from daskls.live.view import PALETTE, top_error
 from daskls.records import CellReport
@@ -175,40 +175,8 @@ def test_two_fits_at_once_and_one_after(cluster, client, tmp_path):
     assert len(pages) == 1
 
 
-def test_workers_and_client_name_a_fit_alike(cluster, client, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    n_before = len(cluster.scheduler.get_events(TOPIC))
-    with fitting(client, tmp_path / "rows", store="model.zarr"):
-        wait_until(lambda: plugin_of(cluster.scheduler).fits)
-        (fit,) = plugin_of(cluster.scheduler).fits
-
-    def roots(kind):
-        messages = [message for _, message in cluster.scheduler.get_events(TOPIC)[n_before:]]
-        return {told[0] for message in messages for told in message.get(kind, ())}
-
-    assert roots("stages") == {fit}
-    wait_until(lambda: fit in roots("bundles"))
-
-
 def is_ours(application):
     return "/daskls" in getattr(application, "app_paths", ())
-
-
-def test_a_second_registration_changes_nothing(cluster, client):
-    scheduler, about = cluster.scheduler, ("VoronoiSVC", "classes", None, [])
-    for _ in range(2):
-        path, _ = client.run_on_scheduler(announce, "one", client.id, *about)
-        assert path == "/daskls"
-    plugin, (record,) = scheduler.plugins["daskls"], records(cluster)
-    client.run_on_scheduler(announce, "two", client.id, *about)
-    assert scheduler.plugins["daskls"] is plugin
-    assert records(cluster)[0] is record
-    client.run_on_scheduler(retire, "one", "finished", [])
-    assert scheduler.plugins["daskls"] is plugin
-    for _ in range(2):
-        client.run_on_scheduler(retire, "two", "stopped", [])
-    assert "daskls" not in scheduler.plugins
-    assert records(cluster)[0].ended == "stopped"
 
 
 def test_a_client_that_is_gone_ends_its_fits(cluster):
@@ -234,17 +202,6 @@ def test_a_worker_tells_counts_and_numbers_of_leaves_alone(cluster, client):
     wait_until(ours)
     (told,) = json.loads(json.dumps(ours()))
     assert told == ["one", 3, 3, [[3], [1.0], [10.0], [10.0], [0.0], [5.0]]]
-
-
-def test_the_topic_is_bounded(cluster):
-    topics = cluster.scheduler._broker._topics
-    assert topics[TOPIC].events.maxlen == dask.config.get("distributed.admin.low-level-log-length")
-
-
-def test_outside_of_a_task_nothing_is_told(cluster, client):
-    report_cells("nobody", 0, 0, [CellReport(0, 0, 10, 2, 1.0)])
-    client.submit(int).result()
-    assert "nobody" not in str(cluster.scheduler.get_events(TOPIC))
 
 
 def test_the_model_is_the_same_without_it(cluster, client, tmp_path):
@@ -347,25 +304,3 @@ def test_without_a_page_the_fit_runs_and_says_so_once(
     assert len(lines) == 1
     assert why in lines[0]
     assert lines[0].endswith("The fit continues without it.")
-
-
-def test_on_threads_the_fit_runs_and_says_so_once():
-    code = """
-import numpy as np, daskls
-X = np.random.default_rng(0).random((300, 2))
-for _ in range(2):
-    daskls.VoronoiSVC(cell_size=100, C=1.0, gamma=9.0, verbose=1).fit(X, X[:, 0] > 0.5)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=python_env(), capture_output=True, text=True, check=True
-    )
-    assert done.stderr.count("/daskls") == 1
-    assert done.stderr.count("training cells") == 2
-
-
-def test_messages_are_json():
-    # msgpack takes no NumPy numbers.
-    from daskls.live.record import count_leaves
-
-    table = np.array([CellReport(0, 0, 10, 2, 1.0).as_tuple()], CellReport.dtype())
-    assert json.loads(json.dumps(count_leaves(table)))[0] == [0]

@@ -48,26 +48,6 @@ def test_the_error_is_that_of_the_report():
     assert record.n_cells == 3
 
 
-def test_without_a_choice_no_error_is_told():
-    record = FitRecord(TITLE)
-    nan = float("nan")
-    record.add_bundle(0, 1, count_leaves(cells((0, 10, 2, nan), (1, 30, 1, nan))))
-    record.set_map(squares(2, [0, 1]))
-    assert record.error is None
-    assert record.regions() == ([1, 1], [None, None])
-
-
-def test_a_bundle_told_twice_counts_once():
-    record = FitRecord(TITLE)
-    for _ in range(2):
-        record.add_bundle(0, 0, count_leaves(cells((0, 10, 2, 0.1))))
-    assert record.n_cells == 1
-    # Bundles of centers share a leaf.
-    record.add_bundle(1, 1, count_leaves(cells((0, 10, 2, 0.3))))
-    assert record.n_cells == 2
-    assert record.error == pytest.approx(0.2)
-
-
 def test_numbers_have_squares_and_no_classes():
     nan = float("nan")
     record = FitRecord("VoronoiSVR", "numbers")
@@ -87,15 +67,6 @@ def test_numbers_have_squares_and_no_classes():
     tiny.set_map(squares(1, [0]))
     tiny.add_bundle(0, 0, count_leaves(cells((0, 10, 0, 3.2e-7))[:1]))
     assert top_error(tiny.regions()[1], tiny.measure) == pytest.approx(4e-7)
-
-
-def test_regions_hold_several_leaves():
-    record = FitRecord(TITLE)
-    record.set_map(squares(2, [0, 0, 1, -1]))
-    record.add_bundle(0, 1, count_leaves(cells((0, 10, 2, 0.1), (1, 30, 2, 0.3), (3, 9, 2, 1.0))))
-    n_cells, errors = record.regions()
-    assert n_cells == [2, 0]
-    assert errors == [pytest.approx(0.25), None]
 
 
 def test_stages_follow_each_other():
@@ -118,12 +89,6 @@ def test_the_pace_is_that_of_this_fit():
     assert record.stages["train"].left_s(5.0) is None
     record.advance("train", 95, 100, now=10.0)
     assert record.stages["train"].left_s(10.0) == pytest.approx(10.0)
-
-
-def test_a_stage_that_began_elsewhere_keeps_its_time():
-    record = FitRecord(TITLE)
-    record.advance("train", 5, 10, now=100.0, seconds=30.0)
-    assert record.stages["train"].seconds(100.0) == 30.0
 
 
 def test_a_notebook_shows_stages_errors_and_the_map():
@@ -152,11 +117,3 @@ def test_a_notebook_shows_stages_errors_and_the_map():
     plain.add_bundle(0, 0, count_leaves(cells((0, 10, 2, nan))))
     assert 'fill="#9db7cf"><title>1 cell(s) trained</title>' in fit_html(plain, now=0.0)
     assert "<rect" not in fit_html(plain, now=0.0)
-
-
-def test_colors_are_those_of_matplotlib():
-    from matplotlib import colormaps
-    from matplotlib.colors import to_rgb
-
-    own = np.array([to_rgb(color) for color in PALETTE])
-    assert abs(own - colormaps["viridis"](range(256))[:, :3]).max() < 0.02

@@ -4,10 +4,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
-from daskls.plotting.plane import CLASS_COLORS, CLASS_MARKERS, class_entries, draw_dots
+from daskls.plotting.plane import CLASS_COLORS
 
 # Machado, Oliveira and Fernandes 2009, severity 1: of linear RGB.
 PROTAN = [
@@ -39,14 +38,3 @@ def lab(color, view):
 def test_classes_are_told_apart_by_everybody(view, least):
     pairs = combinations([lab(color, view) for color in CLASS_COLORS], 2)
     assert min(np.linalg.norm(a - b) for a, b in pairs) > least
-
-
-def test_classes_have_shapes_of_their_own():
-    classes = np.array([0, 1, 0, 2])
-    dots = draw_dots(plt.figure().gca(), np.zeros((4, 2)), classes)
-    shapes = [path.vertices.tobytes() for path in dots.get_paths()]
-    assert len(set(shapes)) == 3
-    assert shapes[0] == shapes[2]
-    entries = class_entries(np.array(["a", "b", "c"]))
-    assert [entry.get_marker() for entry in entries] == list(CLASS_MARKERS[:3])
-    assert [entry.get_label() for entry in entries] == ["a", "b", "c"]

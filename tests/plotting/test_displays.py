@@ -9,7 +9,6 @@ from small import small
 from support import PAPERS
 
 import daskls
-from daskls import plotting
 from daskls.datasets import make_checkerboard
 from daskls.errors import DataError, ParameterError
 from daskls.plotting import CellDisplay, GridDisplay, PartitionDisplay
@@ -50,24 +49,6 @@ def test_partition_draws_every_cell_and_the_boundary(halves):
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["left", "right"]
 
 
-def test_partition_in_a_given_window_draws_fewer_cells(halves):
-    model, _, _ = halves
-    display = PartitionDisplay.from_estimator(model, limits=[[0.1, 0.2], [0.1, 0.2]]).plot()
-    assert 1 <= len(np.unique(display.cells)) < model.n_cells_
-    assert display.ax_.get_xlim() == (0.1, 0.2)
-    # One class only: there is nothing to draw a boundary of.
-    assert display.boundary_ is None
-
-
-def test_partition_without_rows_covers_the_cells(halves):
-    model, X, _ = halves
-    display = PartitionDisplay.from_estimator(model)
-    low, high = display.limits.T
-    assert (low < X.min(axis=0)).all()
-    assert (high > X.max(axis=0)).all()
-    assert (high - low < 3).all()
-
-
 def test_partition_colors_by_class_and_by_report(halves):
     model, X, _ = halves
     _, (left, right) = plt.subplots(1, 2)
@@ -79,15 +60,6 @@ def test_partition_colors_by_class_and_by_report(halves):
     np.testing.assert_array_equal(display.image_.get_array(), expected)
     with pytest.raises(ParameterError, match="fill is 'speed'"):
         display.plot(fill="speed")
-
-
-def test_neighboring_cells_differ_in_color(halves):
-    model, X, _ = halves
-    display = PartitionDisplay.from_estimator(model, X=X).plot()
-    colors, cells = display.image_.get_array(), display.cells
-    differ = cells[:, 1:] != cells[:, :-1]
-    assert differ.any()
-    np.testing.assert_array_equal(colors[:, 1:] != colors[:, :-1], differ)
 
 
 def test_cells_are_those_of_queries_and_borders_lie_between_them(halves):
@@ -181,15 +153,6 @@ def test_without_matplotlib_the_error_says_what_to_install(halves, monkeypatch):
         CellDisplay.from_estimator(halves[0]).plot()
 
 
-def test_clusters_of_landmarks_are_drawn_as_their_regions():
-    X, y = make_checkerboard(900)
-    model = daskls.LandmarkSVC(30, C=10.0, random_state=0).fit(X, y)
-    display = PartitionDisplay.from_estimator(model, X=X, y=y).plot()
-    assert len(np.unique(display.cells)) == model.n_cells_ == 30
-    far = PartitionDisplay.from_estimator(model).limits
-    assert (far[:, 0] < X.min(axis=0) + 0.1).all()
-
-
 @pytest.mark.parametrize("name", ["RandomChunkSVC", "KernelKNNClassifier"])
 def test_a_model_without_cells_is_drawn_by_its_predictions(name):
     X, y = make_checkerboard(400)
@@ -228,9 +191,3 @@ def test_slices_of_more_features_say_so(three, halves):
     assert display.note in [text.get_text() for text in display.ax_.texts]
     model, X, y = halves
     assert not PartitionDisplay.from_estimator(model, X=X, y=y).plot().ax_.texts
-
-
-def test_displays_print_as_objects_not_as_all_their_values():
-    displays = [getattr(plotting, name) for name in plotting.__all__ if name.endswith("Display")]
-    assert len(displays) >= 7
-    assert all(own.__repr__ is object.__repr__ for own in displays)

@@ -6,7 +6,7 @@ from small import CLASSIFIERS, PLACES, small
 from support import checkers, few
 
 from daskls import ParameterError
-from daskls.plotting import FeatureDisplay, GridDisplay, PartitionDisplay
+from daskls.plotting import FeatureDisplay, PartitionDisplay
 
 pytest.importorskip("matplotlib")
 
@@ -27,22 +27,6 @@ def test_bars_are_the_importances_from_the_largest_on():
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["a", "b", "all others"]
     widths = [bar.get_width() for bar in display.bars_]
     np.testing.assert_allclose(widths, [*importances[:2], display.rest])
-
-
-def test_units_cancel():
-    units, factors = np.array([1e3, 1e-2, 1.0, 5.0, 0.1]), np.arange(1.0, 6.0)
-    plain, scaled = (
-        small("VoronoiSVC", feature_scale=list(factors / own)).fit(WIDE * own, Y)
-        for own in (np.ones(5), units)
-    )
-    np.testing.assert_allclose(plain.feature_importances_, scaled.feature_importances_, rtol=1e-6)
-
-
-def test_what_is_constant_has_no_importance():
-    rows = np.c_[X, np.full(len(X), 7.0)]
-    model = small("VoronoiSVC", feature_scale=[1.0, 1.0, 5.0]).fit(rows, Y)
-    assert model.feature_importances_[2] == 0
-    assert model.feature_importances_.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("name", few(sorted(PLACES), 4))
@@ -68,12 +52,6 @@ def test_cells_in_a_scale_are_drawn_in_the_units_of_the_data():
     assert ((a.values > 0) == (b.values > 0)).mean() > 0.99
 
 
-def test_no_cell_is_cut_along_a_feature_that_is_left_out():
-    model = small("VoronoiSVC", feature_scale=[1, 1, 0, 1, 1]).fit(WIDE, Y)
-    cells = PartitionDisplay.from_estimator(model, X=WIDE, features=(0, 2), resolution=20).cells
-    np.testing.assert_array_equal(cells, np.tile(cells[0], (20, 1)))
-
-
 def test_coded_features_are_drawn_in_their_values():
     colors = np.random.default_rng(0).integers(0, 3, len(X))
     rows = np.c_[X[:, 0] ** 4, colors.astype(float)]
@@ -85,9 +63,3 @@ def test_coded_features_are_drawn_in_their_values():
     display = PartitionDisplay.from_estimator(model, X=rows, y=Y, resolution=30).plot()
     assert len(np.unique(display.cells)) > 1
     assert display.rows_ is not None
-
-
-def test_least_squares_have_no_grid_of_their_own():
-    model = small("VoronoiSVC", loss="squared_error", cv=5, C=10.0, gamma=5.0).fit(X, Y)
-    with pytest.raises(ParameterError, match="choose nothing of their own"):
-        GridDisplay.from_estimator(model)

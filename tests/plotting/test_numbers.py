@@ -5,24 +5,18 @@ import re
 import dask.array as da
 import numpy as np
 import pytest
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from small import small
-from support import HERE
-from support import run_cli as run
 
 import daskls
-from daskls import VoronoiSVR
 from daskls.errors import DataError, ParameterError
 from daskls.plotting import (
-    CellDisplay,
-    FeatureDisplay,
     GridDisplay,
     PartitionDisplay,
     ReportDisplay,
     SelectionDisplay,
 )
 from daskls.plotting.evaluation import evaluate
-from daskls.store.dataset import DatasetWriter
 
 PANELS = ["answers", "residuals", "features", "partition", "errors"]
 OF_CLASSES = ("class", "confusion", "calibration", "accuracy", "validation error", "%")
@@ -85,28 +79,6 @@ def test_a_surface_is_what_is_predicted(plane):
     assert display.ax_.get_legend() is None
 
 
-def test_other_fills_have_lines_of_equal_numbers(plane):
-    display = PartitionDisplay.from_estimator(plane).plot(fill="validation_error")
-    errors = plane.fit_report_.validation_error[display.cells]
-    np.testing.assert_array_equal(display.image_.get_array(), errors)
-    (bar,) = [ax for ax in display.figure_.axes if ax is not display.ax_]
-    assert bar.get_ylabel() == "squared error / variance of y"
-    levels, values = display.boundary_.levels, display.values
-    assert len(levels) > 2
-    assert ((levels > values.min()) & (levels < values.max())).all()
-    path = display.boundary_.get_paths()[len(levels) // 2]
-    found = plane.predict(path.vertices)
-    assert np.median(np.abs(found - levels[len(levels) // 2])) < 0.02 * np.ptp(values)
-
-
-def test_a_constant_has_no_lines():
-    X, _ = rows(200, 0)
-    display = PartitionDisplay.from_estimator(small("VoronoiSVR").fit(X, np.full(200, 7.0)))
-    assert display.plot(fill="cell").boundary_ is None
-    display.plot()
-    assert set(np.unique(display.image_.get_array())) == {7.0}
-
-
 def test_a_curve_is_what_is_predicted_and_borders_are_where_the_cell_changes(line):
     X, y = rows(100, 1, 1)
     display = PartitionDisplay.from_estimator(line, X=X, y=y, resolution=500).plot()
@@ -126,16 +98,6 @@ def test_a_curve_is_what_is_predicted_and_borders_are_where_the_cell_changes(lin
     assert high > 0.95
 
 
-def test_a_curve_along_ranks_has_borders_too():
-    X, y = rows(300, 0, 1)
-    model = VoronoiSVR(60, feature_coding="ranks", random_state=0).fit(X**6, y)
-    assert model._reader.resolved.scale.coding is not None
-    low, high = PartitionDisplay.from_estimator(model).limits[0]
-    assert (low, high) == pytest.approx(((X**6).min(), (X**6).max()))
-    display = PartitionDisplay.from_estimator(model, limits=[-0.1, 1.1], resolution=3000).plot()
-    assert len(display.borders_.get_segments()) == model.n_cells_ - 1
-
-
 def test_one_feature_of_several_is_drawn_with_the_others_at_their_means():
     X, y = rows(300, 0, 3)
     model = small("VoronoiSVR").fit(X, y)
@@ -145,17 +107,6 @@ def test_one_feature_of_several_is_drawn_with_the_others_at_their_means():
     np.testing.assert_allclose(display.image_.get_ydata(), model.predict(point))
     assert display.note == "slice: 2 other feature(s) at the mean of X"
     assert display.ax_.get_xlabel() == "feature 1"
-
-
-def test_the_first_of_several_columns_is_drawn():
-    X, y = rows(300, 0)
-    both = np.stack([y, -1e-3 * y], axis=1)
-    model = small("VoronoiSVR").fit(X, both)
-    display = PartitionDisplay.from_estimator(model, X=X, y=both).plot()
-    np.testing.assert_array_equal(display.rows_.get_array(), y)
-    assert display.names[-1] == "y, column 0"
-    with pytest.raises(DataError, match=r"y has shape \(300,\), but X has 300 rows and the model"):
-        PartitionDisplay.from_estimator(model, X=X, y=y)
 
 
 def test_what_numbers_do_not_have_is_refused(plane, line):
@@ -181,16 +132,6 @@ def test_what_numbers_do_not_have_is_refused(plane, line):
     assert "hinge" not in str(told.value)
     with pytest.raises(ParameterError, match="no selection"):
         SelectionDisplay.from_estimator(plane)
-
-
-def test_histograms_and_importances_of_a_regressor():
-    X, y = rows(300, 0, 3)
-    model = small("VoronoiSVR", feature_scale=[1.0, 2.0, 3.0]).fit(X, y)
-    display = CellDisplay.from_estimator(model).plot()
-    names = [ax.get_xlabel() for ax in display.axes_]
-    assert names == ["n rows", "squared error / variance of y", "seconds"]
-    shown = FeatureDisplay.from_estimator(model).plot()
-    np.testing.assert_allclose(shown.importances, np.sort(model.feature_importances_)[::-1])
 
 
 # Reports
@@ -237,25 +178,6 @@ def test_of_many_rows_the_client_takes_some(plane, monkeypatch):
     np.testing.assert_array_equal(found.predicted, plane.predict(X)[::5])
 
 
-def test_pictures_of_one_two_and_more_features(plane, line):
-    X, y = rows(100, 1)
-    ax = ReportDisplay.from_estimator(plane, X, y).plot().axes_["partition"]
-    assert len(ax.images) == 1
-    X, y = rows(100, 1, 1)
-    ax = ReportDisplay.from_estimator(line, X, y).plot().axes_["partition"]
-    (curve,), (dots,) = ax.lines, [c for c in ax.collections if len(c.get_offsets()) == 100]
-    np.testing.assert_array_equal(curve.get_ydata(), line.predict(curve.get_xdata()[:, None]))
-    np.testing.assert_array_equal(dots.get_offsets()[:, 1], y)
-    X, y = rows(300, 0, 4)
-    wide = small("VoronoiSVR").fit(X, y)
-    display = ReportDisplay.from_estimator(wide, X, y)
-    assert "principal components of the rows given" in panels(display)["partition"].note
-    display.plot()
-    labels = {ax.get_ylabel() for ax in display.figure_.axes}
-    assert "squared error / variance of y" in labels
-    assert "partition" not in panels(ReportDisplay.from_estimator(wide))
-
-
 def test_without_rows_it_tells_the_r2_of_held_out_ones(fitted):
     display = ReportDisplay.from_estimator(fitted).plot()
     assert not {"answers", "residuals", "features"} & set(panels(display))
@@ -265,24 +187,6 @@ def test_without_rows_it_tells_the_r2_of_held_out_ones(fitted):
     assert [name for name in facts if "R2" in name] == ["R2 of held-out rows"]
     (note,) = [note for note in display.notes if "No test set" in note]
     assert "the R2 of held-out rows is that of rows used to select the model" in note
-
-
-def test_of_several_columns_the_first_is_drawn():
-    X, y = rows(300, 0)
-    both = np.stack([y, 1e-3 * X[:, 1]], axis=1)
-    model = small("VoronoiSVR").fit(X, both)
-    display = ReportDisplay.from_estimator(model, X[:100], both[:100]).plot()
-    facts, found = dict(display.facts), model.predict(X[:100])
-    raw = r2_score(both[:100], found, multioutput="raw_values")
-    told = ", ".join(f"{own:.4f}" for own in raw)
-    assert facts["R2"] == f"{raw.mean():.4f} of 100 other rows, the mean of {told}"
-    assert facts["RMSE"].count(",") == 1
-    assert facts["numbers"].startswith("2 per row: center ")
-    (dots,) = display.axes_["answers"].collections
-    assert sorted(dots.get_offsets()[:, 1]) == sorted(both[:100, 0])
-    assert "column 0" in panels(display)["answers"].note
-    with pytest.raises(DataError, match="y has 1 columns, but the model predicts 2"):
-        evaluate(model, X, y)
 
 
 @pytest.mark.parametrize(
@@ -296,44 +200,6 @@ def test_of_several_columns_the_first_is_drawn():
 def test_what_is_no_number_is_refused(plane, y, message):
     with pytest.raises(DataError, match=message):
         ReportDisplay.from_estimator(plane, rows(20, 1)[0], y)
-
-
-def test_equal_numbers_have_the_r2_of_scikit_learn(plane):
-    X = rows(20, 1)[0]
-    found = evaluate(plane, X, np.full(20, 3.0))
-    assert found.scores.r2[0] == r2_score(np.full(20, 3.0), plane.predict(X)) == 0.0
-
-
-@pytest.mark.parametrize("kind", ["dask", "dataset"])
-def test_rows_on_disk_give_the_same_report(kind, plane, tmp_path):
-    X, y = rows(150, 1)
-    expected = evaluate(plane, X, y)
-    if kind == "dask":
-        found = evaluate(plane, da.from_array(X, (40, -1)), da.from_array(y, 40))
-    else:
-        with DatasetWriter(tmp_path / "data", 2, "float64", y_dtype="float64") as writer:
-            writer.append(X, y)
-        found = evaluate(plane, str(tmp_path / "data"), None)
-    for name in ("true", "predicted", "rows"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-
-
-def test_the_command_line_reports_on_numbers(plane, tmp_path):
-    X, y = rows(150, 1)
-    plane.save(tmp_path / "model.zarr")
-    lines = [f"{a!r},{b!r},{own!r}" for (a, b), own in zip(X.tolist(), y.tolist(), strict=True)]
-    (tmp_path / "rows.csv").write_text("\n".join(["a,b,y", *lines]))
-    with DatasetWriter(tmp_path / "rows.zarr", 2, "float64", y_dtype="float64") as writer:
-        writer.append(X, y)
-    out = tmp_path / "report.html"
-    told = run("report", tmp_path / "model.zarr", tmp_path / "rows.zarr", *HERE).stdout
-    assert f"{plane.score(X, y):.4f} of 150 other rows" in told
-    assert "Residuals" in told
-    assert "onfusion" not in told
-    run("report", tmp_path / "model.zarr", tmp_path / "rows.zarr", "--html", out, *HERE)
-    assert out.read_text("utf-8").count("data:image/png") == 5
-    csv = run("report", tmp_path / "model.zarr", tmp_path / "rows.csv", "--label", "y", *HERE)
-    assert f"{plane.score(X, y):.4f} of 150 other rows" in csv.stdout
 
 
 def test_a_notebook_shows_numbers(plane):

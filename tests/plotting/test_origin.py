@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from small import small
-from support import edit_attributes
 
 import daskls
 from daskls.datasets import convert
-from daskls.errors import StoreError
 from daskls.plotting import ReportDisplay
 from daskls.plotting.evaluation import evaluate, importances_by_shuffling
 from daskls.plotting.plane import columns_of
@@ -82,37 +80,6 @@ def test_rows_and_label_are_called_as_they_were_given(tmp_path):
         assert str(tmp_path) not in str(own._reader.meta["origin"])
 
 
-@given(dropped=st.sets(st.sampled_from(COLUMNS[:4]), max_size=3), joined=st.booleans())
-@settings(max_examples=2, deadline=None)
-def test_each_column_is_told_of_once(dropped, joined):
-    drop = ",".join(sorted(dropped)) if joined and dropped else sorted(dropped)
-    with pytest.warns(UserWarning, match="left out 'id'"):
-        own = small("VoronoiSVC").fit(FRAME, "t", drop=drop)
-    display, facts, _ = report(own)
-    kept = own.table_.describe()
-    assert display.columns[: len(kept)] == kept
-    left = [f"left out, as asked for: {', '.join(c for c in COLUMNS if c in dropped)}"]
-    left = [*(left if dropped else []), "left out, as values tell nothing of other rows: id"]
-    assert display.columns[len(kept) :] == left
-    assert facts["rows trained on"].endswith(f"from {4 - len(dropped)} columns")
-    assert all(line in display.to_html() for line in display.columns)
-
-
-def test_where_rows_came_from_identifies_no_fit_and_may_lack(tmp_path):
-    store = tmp_path / "model.zarr"
-    X, y = BARE.to_numpy(), FRAME.t.to_numpy()
-    first = small("VoronoiSVC", store=store).fit(X, y)
-    again = small("VoronoiSVC", store=store).fit(X.tolist(), y)
-    assert again._reader.fingerprint == first._reader.fingerprint
-    with pytest.raises(StoreError, match="another fit") as told:
-        small("VoronoiSVC", store=store, C=3.0).fit(X.tolist(), y)
-    assert "origin" not in str(told.value)
-    edit_attributes(store, lambda own: own["meta"].pop("origin"))
-    display, facts, _ = report(daskls.load(store))
-    assert display.title == f"VoronoiSVC: {N} rows"
-    assert "not known" in facts["baseline"]
-
-
 @given(st.lists(st.sampled_from("abc"), min_size=30, max_size=60), st.integers(0, 9))
 @settings(max_examples=3, deadline=None)
 @pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
@@ -144,17 +111,6 @@ def test_shuffled_columns_lose_what_the_frame_loses(model):
     best = names[int(np.argmax(expected))]
     assert ax.get_yticklabels()[0].get_text() == best
     assert ax.patches[0].get_width() == pytest.approx(max(expected))
-
-
-def test_importances_of_a_scale_need_no_rows():
-    factors = {"a": 3.0, "b": 1.0, "c": 0.0}
-    own = small("VoronoiSVC", feature_scale=list(factors.values())).fit(BARE, FRAME.t)
-    ax = ReportDisplay.from_estimator(own).plot().axes_["features"]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
-    # Too few rows show chance; they are many enough for the rest.
-    few = small("VoronoiSVC").fit(BARE, FRAME.t)
-    assert "features" not in report(few, TEST[COLUMNS[:3]][:99], TEST.t[:99])[2]
-    assert "features" in report(few, TEST[COLUMNS[:3]][:100], TEST.t[:100])[2]
 
 
 def test_the_roc_curve_is_of_test_rows(model):

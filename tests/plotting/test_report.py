@@ -5,8 +5,6 @@ from html.parser import HTMLParser
 
 import dask.array as da
 import numpy as np
-import pandas
-import pyarrow
 import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
@@ -109,15 +107,6 @@ def test_a_space_of_more_features_is_drawn_as_a_map_of_rows():
             ReportDisplay.from_estimator(own, X, y).plot()
 
 
-def test_cells_along_ranks_are_drawn_in_the_values():
-    X, y = rows(300, 0)
-    own = small("VoronoiSVC", loss="squared_error", cv=5, gamma=None, feature_coding="ranks")
-    own.set_params(C=10.0, feature_scale="spread").fit(X**4, y)
-    assert own._reader.width == 2
-    display = ReportDisplay.from_estimator(own, X**4, y).plot()
-    assert display.axes_["partition"].get_xlabel() == "feature 0"
-
-
 def test_confusion_is_that_of_the_predictions(model):
     X, y = rows(150, 1)
     found = evaluate(model, X, y).scores
@@ -127,16 +116,6 @@ def test_confusion_is_that_of_the_predictions(model):
     ax = ReportDisplay.from_estimator(model, X, y).plot().axes_["confusion"]
     written = [int(text.get_text().replace(",", "")) for text in ax.texts]
     assert written == expected.ravel().tolist()
-
-
-def test_many_classes_are_colors_without_numbers():
-    X, _ = rows(400, 0)
-    y = (20 * X[:, 0]).astype(int)
-    own = daskls.KernelKNNClassifier(3).fit(X, y)
-    ax = ReportDisplay.from_estimator(own, X, y).plot().axes_["confusion"]
-    (image,) = ax.images
-    np.testing.assert_array_equal(image.get_array(), confusion_matrix(y, own.predict(X)))
-    assert not ax.texts
 
 
 def curve_of(named, probable):
@@ -160,15 +139,6 @@ def test_calibration_is_that_of_scikit_learn_without_bins_of_few_rows(halves):
     )
     few = ReportDisplay.from_estimator(halves, X[:8], y[:8])
     assert "calibration" not in panels(few)
-
-
-def test_calibration_of_more_classes_is_of_the_likeliest(model):
-    X, y = rows(200, 1)
-    ax = ReportDisplay.from_estimator(model, X, y).plot().axes_["calibration"]
-    proba = model.predict_proba(X)
-    right = model.classes_[proba.argmax(axis=1)] == y
-    np.testing.assert_allclose(ax.lines[-1].get_xydata(), curve_of(right, proba.max(axis=1)))
-    assert ax.get_xlabel() == "probability of the likeliest class"
 
 
 @pytest.mark.parametrize("kind", ["dask", "dataset"])
@@ -212,15 +182,6 @@ def test_an_existing_file_is_refused_and_kept(model, tmp_path):
     assert (tmp_path / "report.html").read_text() == "mine"
 
 
-def test_a_saved_model_keeps_the_seconds_of_its_stages(model, tmp_path):
-    model.save(tmp_path / "model.zarr")
-    loaded = daskls.load(tmp_path / "model.zarr")
-    assert loaded.stage_s_ == model.stage_s_
-    seconds = model.stage_s_.values()
-    told = dict(ReportDisplay.from_estimator(loaded).facts)["seconds of the fit"]
-    assert told.startswith(f"{sum(seconds):,.1f}, of which {max(seconds):,.1f} ")
-
-
 def test_what_is_given_and_what_is_odd_is_said():
     X, y = rows(300, 0)
     # Kernels that are far too wide.
@@ -235,17 +196,6 @@ def test_what_is_given_and_what_is_odd_is_said():
     assert not [n for n in ReportDisplay.from_estimator(inside).notes if "took" in n]
     new = np.where(y == "two", "four", y)
     assert [n for n in ReportDisplay.from_estimator(inside, X, new).notes if "not seen: 1" in n]
-
-
-def test_titles_of_pictures_are_bold_and_names_no_formulas():
-    X, _ = rows(300, 0)
-    own = small("VoronoiSVR").fit(
-        pandas.DataFrame(X, columns=["a$b$", "c"]).assign(**{"$y$": X[:, 0]}), "$y$"
-    )
-    ax = ReportDisplay.from_estimator(own).plot().axes_["partition"]
-    assert ax.title.get_parse_math()
-    assert ax.title.get_text().startswith("$\\bf{Partition}$\nPredicted \\$y\\$ as")
-    assert not ax.xaxis.label.get_parse_math()
 
 
 def test_what_cannot_be_reported_on_is_refused(model):
@@ -278,24 +228,6 @@ def test_the_command_line_writes_and_prints_it(model, tmp_path):
     assert read_plain(tmp_path / "model.zarr" / "root")[0]["complete"]
 
 
-def test_a_frame_or_a_file_is_taken_as_in_prediction(tmp_path):
-    X, y = rows(300, 0, n_features=4)
-    frame = pandas.DataFrame(X, columns=list("abcd"))
-    own = small("VoronoiSVC").fit(frame, y)
-    for other in (frame, frame[list("dcba")], pyarrow.Table.from_pandas(frame)):
-        with own._test_rows(other, y) as taken:
-            np.testing.assert_array_equal(evaluate(own, *taken).rows, X)
-    frame["e"] = np.where(X[:, 0] > 0.5, "left", "right")
-    named = frame.assign(label=y)
-    own = small("VoronoiSVC").fit(named, "label")
-    display = ReportDisplay.from_estimator(own, frame, y)
-    assert {"partition", "confusion", "features"} <= set(panels(display))
-    named.to_csv(tmp_path / "test.csv", index=False)
-    for other in (named, tmp_path / "test.csv"):
-        assert ReportDisplay.from_estimator(own, other).facts == display.facts
-        assert ReportDisplay.from_estimator(own, other, "label").facts == display.facts
-
-
 @pytest.mark.parametrize(
     "name", sorted(set(PLACES) - set(CLASSIFIERS) - {"VoronoiQuantileRegressor"})
 )
@@ -319,8 +251,3 @@ def test_reports_of_quantiles_speak_of_their_own_measure():
     display = ReportDisplay.from_estimator(model.fit(X, X[:, 0]))
     assert "in units of the best constant's loss" in panels(display)["errors"].note
     assert any(note.startswith("No test set was given: the D2") for note in display.notes)
-
-
-def test_a_page_may_lie_in_a_new_folder(tmp_path, model):
-    ReportDisplay.from_estimator(model).to_html(tmp_path / "new" / "report.html")
-    assert (tmp_path / "new" / "report.html").exists()

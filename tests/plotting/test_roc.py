@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from matplotlib import pyplot
 from reserves import held_out, overlapping
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score, roc_curve
 
 import daskls
 from daskls import ParameterError, VoronoiSVC, VoronoiSVR
-from daskls.methods.held_out import HeldOutRows, of_both
+from daskls.methods.held_out import HeldOutRows
 from daskls.plotting import ReportDisplay, RocDisplay
 
 N = 1500
@@ -59,24 +58,6 @@ def test_without_a_bound_it_is_of_values_without_each_row(n_partitions):
     assert abs(area - roc_auc_score(other[1], model.decision_function(other[0]))) < 0.03
 
 
-def test_rows_of_one_class_have_no_curve():
-    ones = np.ones(5)
-    assert of_both(np.ones(5, np.int32), ones, ones) is None
-
-
-def test_it_is_drawn_by_scikit_learn(bounded):
-    display = RocDisplay.from_estimator(bounded).plot()
-    line = display.display_.line_
-    np.testing.assert_array_equal(line.get_xdata(), display.display_.fpr)
-    assert display.marker_.get_xdata()[0] == display.predicted[0]
-    told = " ".join(text.get_text() for text in display.ax_.get_legend().get_texts())
-    assert "max_false_alarm=0.1" in told
-    assert "AUC" in told
-    assert display.ax_.get_xlabel().endswith("off")
-    _, ax = pyplot.subplots()
-    assert RocDisplay.from_estimator(bounded).plot(ax).ax_ is ax
-
-
 @pytest.mark.slow
 def test_the_report_has_it_and_tells_the_bound(bounded, tmp_path):
     bounded.save(tmp_path / "m")
@@ -103,8 +84,3 @@ def test_what_has_no_curve_is_refused(model, y, says):
     with pytest.raises(ParameterError, match=says):
         RocDisplay.from_estimator(model)
     assert "roc" not in [panel.name for panel in ReportDisplay.from_estimator(model).panels]
-
-
-def test_what_is_no_estimator_of_ours_is_refused():
-    with pytest.raises(ParameterError, match="dict has no curve"):
-        RocDisplay.from_estimator({})

@@ -2,10 +2,8 @@
 
 import sys
 
-import numpy as np
 import pytest
 
-import daskls
 from daskls import KNNSVC, LandmarkSVC, VoronoiSVC
 from daskls.datasets import make_checkerboard
 
@@ -32,29 +30,11 @@ def test_a_fitted_one_shows_rows_choice_error_seconds_and_a_picture(model):
     assert "600 rows, 2 features" in model._repr_mimebundle_()["text/html"]
 
 
-def test_rows_of_several_partitions_are_each_in_all():
-    model = VoronoiSVC(300, n_partitions=2, feature_scale=None, random_state=0).fit(X, Y)
-    assert "4 in 2 partitions, each of all rows, with 1,200 rows kept" in model._repr_html_()
-
-
-def test_a_loaded_one_shows_the_same_facts(model, tmp_path):
-    model.save(tmp_path / "model.zarr")
-    shown = daskls.load(tmp_path / "model.zarr")._repr_html_()
-    assert "600 rows, 2 features" in shown
-
-
 def test_without_matplotlib_there_is_no_picture(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     shown = model._repr_html_()
     assert "600 rows, 2 features" in shown
     assert "<img" not in shown
-
-
-def test_names_of_classes_are_text(tmp_path):
-    labels = np.where(Y[0] == Y, "<b>bold</b>", "plain")
-    shown = VoronoiSVC(C=1, gamma=1, random_state=0).fit(X, labels)._repr_html_()
-    assert "&lt;b&gt;bold&lt;/b&gt;" in shown
-    assert "<b>bold</b>" not in shown
 
 
 @pytest.mark.parametrize("estimator", [KNNSVC(C=1), LandmarkSVC(C=1, n_cells=4)])
