@@ -23,7 +23,6 @@ from daskls import (
     VoronoiSVR,
 )
 from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
-from daskls.partition.base import Shrinkage
 from daskls.plan.bundles import Resources
 from daskls.run.blocks import BlockRows
 from daskls.run.rows import open_rows
@@ -140,22 +139,6 @@ def test_grids_that_need_no_widening_say_nothing(given):
     assert told_by(small_svc(**{"cell_size": 150, "cv": 3, **given}), rows, labels) == []
 
 
-def test_cells_without_an_error_have_nothing_to_say():
-    # One boundary far from everything: all combinations are right, and ties go to an edge.
-    rows = np.concatenate([X, X + np.array([9.0, 0.0])])
-    labels = np.r_[np.zeros(len(X), int), np.ones(len(X), int)]
-    mixed = np.tile([0, len(X)], len(X)) + np.repeat(np.arange(len(X)), 2)
-    model = small_svc(cell_size=600, cv=3, gamma=[0.1, 1.0, 10.0], C=[1.0, 10.0, 100.0])
-    assert told_by(model, rows[mixed], labels[mixed]) == []
-
-
-def test_half_of_the_cells_on_an_edge_are_no_crowd():
-    model = small_svc(cell_size=100, cv=3, C=[30.0, 300.0, 3000.0])
-    assert told_by(model) == []
-    share = (model.fit_report_.C == 30.0).mean()
-    assert 0.3 < share < EDGE_SHARE
-
-
 def test_ties_in_the_corner_are_no_choice():
     # One row in twenty is of the other class, anywhere: nothing is better than the majority.
     labels = (np.random.default_rng(3).random(len(X)) < 0.05).astype(int)
@@ -174,18 +157,6 @@ def test_the_own_grid_of_cells_names_what_to_change():
     (message,) = [text for text in told if "of their own grid" in text]
     assert "took the largest C of their own grid" in message
     assert 'feature_scale="spread"' in message
-
-
-def test_narrower_kernels_than_those_of_the_own_grid_are_to_be_tried_not_taken():
-    # Stripes within clumps of rows: the grid is that of the distances between clumps.
-    rng = np.random.default_rng(0)
-    within = rng.random((900, 1))
-    rows = rng.random((40, 1))[rng.integers(0, 40, 900)] + 1e-4 * within
-    labels = (3 * within[:, 0]).astype(int) % 2
-    model = VoronoiSVC(cell_size=100, cv=3, random_state=0, **PAPERS)
-    (message,) = [text for text in told_by(model, rows, labels) if "gamma" in text]
-    assert re.match(r"\d of \d cells .* took the largest gamma of their own grid", message)
-    assert message.endswith("and keep what makes fewer errors on rows that no fit has seen.")
 
 
 def test_one_choice_for_all_cells_is_told_apart():
@@ -240,22 +211,7 @@ def test_cells_of_one_class_say_how_many(make):
     assert f"Raise cell_size above {model.fit_report_.n_rows.max()}" in message
 
 
-def test_some_cells_of_one_class_are_usual():
-    rows, labels = one_sided(16)
-    labels[800:] = np.arange(800) % 2
-    model = small_svc(cell_size=100)
-    assert told_by(model, rows, labels) == []
-    assert (model.fit_report_.n_classes == 1).sum() >= 6
-    rows, labels = one_sided(3)
-    assert told_by(small_svc(cell_size=100), rows, labels) == []
-
-
 # Dimensions
-
-
-def test_a_cube_of_even_rows_has_its_own_dimensions():
-    assert Shrinkage(4, 0.25).dimensions == pytest.approx(2)
-    assert Shrinkage(4, 1.0).dimensions == np.inf
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_error"])
@@ -278,14 +234,6 @@ def test_cells_that_do_not_shrink_are_told(loss):
     # Chunks at random have no place in space.
     chunked = RandomChunkSVC(chunk_size=150, random_state=0, **params)
     assert told_by(chunked, rows, labels) == []
-
-
-def test_cells_of_numbers_that_do_not_shrink_are_told_of_chunks_of_numbers():
-    rows = np.random.default_rng(0).standard_normal((1200, 90)).astype(np.float32)
-    params = {"kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01, "random_state": 0}
-    (message,) = told_by(VoronoiSVR(150, **params), rows, rows[:, :20].sum(axis=1))
-    assert message.startswith("Cutting into 8 cells leaves 9")
-    assert message.endswith("or take RandomChunkSVR.")
 
 
 def test_numbers_get_no_advice_on_classes():

@@ -97,14 +97,6 @@ class TestFitted:
         assert np.mean(found[0] == found[1]) > 0.99
         assert not found[1][wrong].all()
 
-    def test_a_model_tells_how_it_searches(self, tmp_path):
-        model = KernelKNNClassifier(5, n_groups=2, **APPROXIMATE).fit(X, Y)
-        model.save(tmp_path / "m")
-        loaded = daskls.load(tmp_path / "m")
-        params = loaded.get_params()
-        assert (params["neighbors"], params["n_groups"]) == ("approximate", 2)
-        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-
     def test_a_damaged_graph_is_told_and_made_again(self, tmp_path):
         store = tmp_path / "m"
         model = KernelKNNClassifier(5, **APPROXIMATE, store=store).fit(X, Y)
@@ -145,8 +137,3 @@ class TestFitted:
         np.testing.assert_array_equal(
             near.decision_function(rows[:200]), exact.decision_function(rows[:200])
         )
-
-    def test_the_plan_tells_the_graphs(self):
-        exact, near = (KernelKNNClassifier(5, **own).plan((10**6, 50)) for own in ({}, APPROXIMATE))
-        assert near.model_nbytes > exact.model_nbytes
-        assert near.n_bundles == 17

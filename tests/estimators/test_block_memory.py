@@ -1,17 +1,14 @@
 """Blocks of queries are planned by what their answers take, for threads and for workers."""
 
-import os
-import sys
 import tracemalloc
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-import zarr
 from distributed import Client
 from small import small
-from support import Calls, peak, reset_peak, start_cluster
+from support import Calls, start_cluster
 
 from daskls import MemoryPlanError
 from daskls.methods import predict
@@ -86,25 +83,6 @@ def test_a_block_takes_at_most_what_is_planned_for_its_rows(case):
     assert peak > planned * len(asked) / 6
 
 
-@pytest.mark.slow
-def test_answers_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
-    model = ten_classes(probability=True, n_partitions=2)
-    asked = QUERIES[:40_000]
-    answers = model.predict_proba, model.decision_function, model.predict
-    expected = [answer(asked) for answer in answers]
-    for size in (7_919, 20_000):
-        parts = range(0, len(asked), size)
-        for answer, own in zip(answers, expected, strict=True):
-            pieces = [answer(asked[start : start + size]) for start in parts]
-            np.testing.assert_array_equal(np.concatenate(pieces), own)
-    # One chunk, in parts of a task; and merged chunks.
-    monkeypatch.setattr(predict, "SUPER_NBYTES", 3_000 * 700)
-    for chunks in (40_000, 100):
-        lazy = da.from_array(asked, chunks=(chunks, 2))
-        for answer, own in zip((model.predict_proba, model.predict), expected[::2], strict=True):
-            np.testing.assert_array_equal(answer(lazy).compute(scheduler="threads"), own)
-
-
 @pytest.fixture
 def small_workers():
     """Let workers only say that they have little memory: they are threads of this process."""
@@ -171,29 +149,3 @@ def test_threads_share_what_is_free(monkeypatch):
     with dask.config.set(num_workers=2):
         found = rows_of_blocks(monkeypatch, lambda: model.predict(QUERIES))
     assert set(found) == {5_000}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="measured on Linux")
-def test_wide_answers_of_few_features_fit_a_small_worker(tmp_path):
-    model, n_rows = ten_classes(probability=True), 3_000_000
-    rows = zarr.create_array(tmp_path / "X", shape=(n_rows, 2), chunks=(100_000, 2), dtype="f8")
-    for start in range(0, n_rows, 100_000):
-        rows[start : start + 100_000] = RNG.random((100_000, 2))
-    every = np.arange(0, n_rows, 97_001)
-    some = rows.oindex[every]
-    with start_cluster(1, 1, "512MiB") as cluster, Client(cluster, set_as_default=False) as client:
-        model.set_params(client=client)
-        ((_, before),) = client.run(reset_peak).values()
-        pids = set(client.run(os.getpid).values())
-        model.predict_to_zarr(tmp_path / "X", tmp_path / "out", proba=True)
-        # Of each chunk a label: the worker would gather all of them at once, beside its blocks.
-        labels = client.compute(model.predict(da.from_zarr(rows))[every]).result()
-        ((_, most),) = client.run(peak).values()
-        assert set(client.run(os.getpid).values()) == pids
-    # As planned: below what pauses a worker, of which a block takes a third at most.
-    assert before < most < 0.8 * (512 << 20)
-    written = zarr.open_array(tmp_path / "out")
-    model.set_params(client=None)
-    np.testing.assert_array_equal(written.oindex[every], model.predict_proba(some))
-    np.testing.assert_array_equal(labels, model.predict(some))

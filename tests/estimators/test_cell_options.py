@@ -1,13 +1,12 @@
 """What cells search, hold and choose by: n_grid, cache_size and scoring."""
 
 import re
-from dataclasses import replace
 
 import naive
 import numpy as np
 import pytest
 from small import task_memory
-from support import PAPERS, checkers, run_cli
+from support import PAPERS, checkers
 
 from daskls import (
     MemoryPlanError,
@@ -17,13 +16,7 @@ from daskls import (
     VoronoiSVC,
     load,
 )
-from daskls.datasets import write
-from daskls.memory import TaskSizes
-from daskls.methods.cells.method import check_cells
-from daskls.plan.bundles import Resources
-from daskls.plotting import GridDisplay
-from daskls.records import MIB, SolverSpec
-from daskls.solvers.hinge.solver import HINGE
+from daskls.records import MIB
 
 X, Y = checkers(400)
 PAPER = {**PAPERS, "random_state": 0, "cv": 3}
@@ -49,18 +42,6 @@ def test_a_model_keeps_it_and_another_value_is_another_fit(name, tmp_path):
 def test_it_has_no_effect_on_squares(name):
     with pytest.raises(ParameterError, match=f"{name}=.* has no effect with loss='squared_error'"):
         VoronoiSVC(**{name: OPTIONS[name][0]}).fit(X, Y)
-
-
-def test_the_command_line_takes_them(tmp_path):
-    write("checkerboard", tmp_path / "data.zarr", 300)
-    fit = ["fit", tmp_path / "data.zarr", tmp_path / "model", "--loss", "hinge", "--search", "full"]
-    fit += ["--kernel", "rbf", "--feature-scale", "none", "--cv", "2"]
-    run_cli(*fit, "--n-grid", "3,2", "--cache-size", "0.5", "--scoring", "tpr_x_tnr")
-    model = load(tmp_path / "model")
-    assert (model.n_grid, model.cache_size, model.scoring) == ([3, 2], 0.5, "tpr_x_tnr")
-    assert (model.fit_report_.n_tried == 6).all()
-    refused = run_cli(*fit, "--n-grid", "1", code=2)
-    assert "'n_grid' parameter of VoronoiSVC must be an int in the range [2, inf)" in refused.stderr
 
 
 # Values of a grid
@@ -89,11 +70,6 @@ def test_one_number_stands_for_both_axes_and_ten_for_none():
     assert (values(4) != values(None)).any()
 
 
-def test_a_grid_of_two_lengths_is_drawn():
-    model = VoronoiSVC(n_grid=(3, 5), **OWN[VoronoiSVC], **PAPER).fit(X, Y)
-    assert GridDisplay.from_estimator(model).counts.shape == (5, 3)
-
-
 @pytest.mark.parametrize("wrong", [[], [3, 4, 5], 20.5, [20, 1], True, "20", [[3, 4]], [3, None]])
 def test_what_is_no_shape_is_refused(wrong):
     # Of a number out of range scikit-learn says so.
@@ -107,16 +83,6 @@ def test_a_grid_that_nobody_searches_is_refused():
         with pytest.raises(ParameterError, match=r"n_grid=5 has no effect: C is given.*Leave"):
             VoronoiSVC(**{**given, **params}).fit(X, Y)
     assert (VoronoiSVC(search="full", **given).fit(X, Y).fit_report_.n_tried == 5).all()
-
-
-def test_more_values_of_C_take_more_memory():
-    def nbytes(n_grid):
-        spec = SolverSpec(search="full", n_grid=n_grid)
-        return HINGE.nbytes(TaskSizes(631, 4, 2, 5000, spec), 5000)
-
-    # A solution a fold, a C and a row in float32, and its errors.
-    assert nbytes((20, 20)) - nbytes(None) >= 10 * 5 * 5000 * 4
-    assert nbytes((10, 20)) == nbytes(None)
 
 
 # Memory of kernel values
@@ -153,24 +119,6 @@ def test_a_plan_that_refuses_names_a_size_that_fits():
         VoronoiSVC(2600, cache_size=size, **params).fit(rows, labels)
         with pytest.raises(MemoryPlanError):
             VoronoiSVC(2600, cache_size=4 * size, **params).fit(rows, labels)
-
-
-def test_cells_of_the_papers_largest_size_are_refused_with_the_number():
-    def check(gib, cache_size=None):
-        spec = SolverSpec(n_grid=(20, 20), search="full", cache_size=cache_size)
-        sizes = TaskSizes(631, 4, 2, 100_000, spec)
-        sizes = replace(sizes, n_rows=32_000_000, leaf_rows=100_000, block_rows=10_000)
-        check_cells(sizes, Resources(1, gib * 1024 * MIB))
-
-    with pytest.raises(
-        MemoryPlanError, match=r"100000 rows.* needs 77\.4 GiB .*give cache_size=9536\.7"
-    ):
-        check(16)
-    # A quarter of K, 9.3 GiB, as the message says; or both matrices where there is the memory.
-    check(16, 9536.7)
-    check(128)
-    with pytest.raises(MemoryPlanError, match=r"use 2048 MiB; lower cell_size to about \d+, or"):
-        check(2)
 
 
 # Rates of a rare class

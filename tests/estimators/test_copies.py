@@ -1,8 +1,5 @@
 """Repeated rows: one row of a weight, whatever the method, and on one side of every split."""
 
-import warnings
-
-import dask.array as da
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -133,19 +130,6 @@ def test_a_validation_error_does_not_know_its_rows(counts, params):
     assert 0.13 < (model.predict(queries) != labels).mean() < 0.30
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
-def test_quantiles_of_copies_have_their_share_below(counts):
-    X, _, y = made(600)
-    rows = repeated(np.tile(counts, 2))
-    model = VoronoiQuantileRegressor(quantile=[0.1, 0.9], random_state=0).fit(X[rows], y[rows])
-    queries, _, numbers = made(5000, seed=4)
-    low, high = (numbers[:, None] < model.predict(queries)).mean(axis=0)
-    # Of the rows that twenty equal there are as many as some 120 say: a deviation is .03.
-    assert low == pytest.approx(0.1, abs=0.09)
-    assert high == pytest.approx(0.9, abs=0.09)
-
-
 @pytest.mark.parametrize("share", [0.9, 0.99, 1.0])
 @pytest.mark.parametrize("params", [{}, {"loss": "hinge", "kernel": "rbf", "feature_scale": None}])
 def test_one_row_among_others_costs_one_row(share, params):
@@ -183,34 +167,3 @@ def test_few_distinct_rows_are_a_small_problem():
     assert np.sqrt(((regressor.predict(queries) - numbers) ** 2).mean()) < 0.11
     quantiles = VoronoiQuantileRegressor(quantile=0.9, random_state=0).fit(X[:9000], y[:9000])
     assert (numbers < quantiles.predict(queries)).mean() == pytest.approx(0.9, abs=0.03)
-
-
-@pytest.mark.slow
-def test_regions_hold_copies_out_together():
-    X, t, _ = made(24_000)
-    counts = np.full(24_000, 3)
-    rows = repeated(counts)
-    queries, labels, _ = made(5000, seed=4)
-    copies, weighed = (
-        VoronoiSVC(random_state=0).fit(X[own], t[own], sample_weight=w)
-        for own, w in ((rows, None), (np.arange(24_000), counts))
-    )
-    wrong = [(model.predict(queries) != labels).mean() for model in (copies, weighed)]
-    assert wrong[0] == pytest.approx(wrong[1], abs=0.015)
-    report = copies.fit_report_
-    told = np.average(report.validation_error, weights=report.n_rows)
-    assert told == pytest.approx(wrong[0], abs=0.03)
-
-
-@pytest.mark.parametrize("chunk", [97, 400])
-def test_copies_in_other_chunks_give_the_same_bits(chunk):
-    X, t, _ = made(300)
-    rows = repeated(twenty_of_a_tenth(300))
-    queries = made(50, seed=3)[0]
-    whole = VoronoiSVC(random_state=0, cell_size=100).fit(X[rows], t[rows])
-    lazy = da.from_array(X[rows], chunks=(chunk, D)), da.from_array(t[rows], chunks=chunk)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = VoronoiSVC(random_state=0, cell_size=100).fit(*lazy)
-    expected = whole.decision_function(queries)
-    assert (found.decision_function(queries) == expected).all()

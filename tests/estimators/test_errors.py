@@ -2,24 +2,18 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import dask
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 import zarr
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 from small import task_memory, tiny_tasks
 from support import MIB, Calls, checkers, edit_attributes, small_svc
 
 import daskls
 from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
-from daskls.datasets import convert
 from daskls.methods.cells import fit
 from daskls.store.models import finished_bundles
 
@@ -70,14 +64,6 @@ def test_first_bad_label_is_named(value, lazy, set_block_nbytes):
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_continuous_labels(lazy):
-    y = Y + 0.5 * np.arange(N)
-    rows = (chunked(X, 100), chunked(y, 100)) if lazy else (X, y)
-    with pytest.raises(ValueError, match=r"Unknown label type: .*continuous"):
-        small_svc().fit(*rows)
-
-
-@pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e-31, 1e31])
 def test_bad_weights(value, lazy, set_block_nbytes):
     set_block_nbytes(50 * 16)
@@ -112,31 +98,6 @@ def test_costs_beyond_float32(C, class_weight, weight, reached):
 def test_all_weights_zero():
     with pytest.raises(DataError, match=r"(?i)weight.*zero|zero.*weight"):
         small_svc().fit(X, Y, np.zeros(N))
-
-
-@pytest.mark.parametrize("lazy", [False, True])
-def test_one_class(lazy):
-    y = np.full(N, 3)
-    rows = (chunked(X, 100), chunked(y, 100)) if lazy else (X, y)
-    with pytest.raises(DataError, match=r"only one class, 3; .*at least 2 classes"):
-        small_svc().fit(*rows)
-
-
-def test_one_class_has_its_own_name(tmp_path):
-    y = np.full(N, "spam")
-    with pytest.raises(DataError, match="only one class, 'spam'; "):
-        small_svc().fit(X, y)
-    with pytest.raises(DataError, match="only one class, 'b'; "):
-        small_svc().fit(X, np.array(["a", "b"])[Y], (Y == 1).astype(float))
-    np.savetxt(tmp_path / "seven.csv", np.column_stack([X, np.full(N, 7)]), delimiter=",")
-    convert(tmp_path / "seven.csv", tmp_path / "seven.zarr", label=-1)
-    with pytest.raises(DataError, match=r"only one class, 7(\.0)?; "):
-        small_svc().fit(tmp_path / "seven.zarr")
-
-
-def test_one_class_left_by_weights():
-    with pytest.raises(DataError, match="only one class"):
-        small_svc().fit(X, Y, (Y == 0).astype(float))
 
 
 # Shapes and kinds
@@ -175,13 +136,6 @@ def test_weights_that_are_no_weights_of_the_rows():
         small_svc().fit(chunked(X, 100), chunked(Y, 100), "nowhere")
 
 
-def test_mismatched_chunks_are_rechunked(set_block_nbytes):
-    plain = small_svc().fit(X, Y)
-    set_block_nbytes(1)
-    other = small_svc().fit(da.from_array(X, chunks=(70, 1)), chunked(Y, (1, 199, 100)))
-    np.testing.assert_array_equal(other.decision_function(X), plain.decision_function(X))
-
-
 def test_unknown_chunks_are_computed(model):
     rows, y = chunked(X, 100), chunked(Y, 100)
     keep = rows[:, 0] > -1
@@ -200,26 +154,6 @@ def test_dtype_that_is_no_number(model, dtype):
             call()
 
 
-@pytest.mark.parametrize("n", [0, 1])
-@pytest.mark.parametrize("lazy", [False, True])
-def test_too_few_rows(n, lazy):
-    rows, y = X[:n], Y[:n]
-    if lazy:
-        rows, y = (da.from_array(a, chunks=-1) for a in (rows, y))
-    with pytest.raises(ValueError, match=rf"Found (array with )?{n} .*(minimum of|at least) 2"):
-        small_svc().fit(rows, y)
-
-
-def test_dask_dataframe():
-    pytest.importorskip("dask.dataframe")
-    import dask.dataframe as dd
-    import pandas as pd
-
-    frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
-    with pytest.raises(DataError, match=r"X is a table, but y is of type ndarray.*fit\(X, NAME\)"):
-        small_svc().fit(frame, Y)
-
-
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "dok"])
 def test_sparse_rows_are_made_dense_where_they_fit(form, model, monkeypatch):
     sparse = scipy.sparse.csr_array(X).asformat(form)
@@ -234,23 +168,6 @@ def test_sparse_rows_are_made_dense_where_they_fit(form, model, monkeypatch):
         nbytes = f"{X.nbytes / 2**20:,.1f} MiB"
         with pytest.raises(DataError, match=f"sparse .*dense rows are required: {nbytes}.*toarray"):
             call()
-
-
-def test_indicators_of_a_column_transformer_are_taken():
-    frame = pd.DataFrame({"c": [*"abcdefgh"] * 50, "x": np.arange(400) % 17})
-    labels = frame.c.isin([*"abc"])
-    coded = ColumnTransformer([("c", OneHotEncoder(), ["c"])], remainder="passthrough")
-    assert scipy.sparse.issparse(coded.fit_transform(frame))
-    assert make_pipeline(coded, small_svc()).fit(frame, labels).score(frame, labels) == 1
-
-
-@pytest.mark.parametrize("lazy", [False, True])
-def test_other_number_of_features(model, lazy):
-    rows = np.zeros((5, 3))
-    rows = da.from_array(rows, chunks=2) if lazy else rows
-    for answer in (model.predict, model.decision_function):
-        with pytest.raises(ValueError, match="X has 3 features, but VoronoiSVC is expecting 2"):
-            answer(rows)
 
 
 def test_other_number_of_features_to_zarr(model, tmp_path):
@@ -400,96 +317,8 @@ def test_store_of_other_data(model, tmp_path):
             svc.fit(*rows, sample_weight=weights)
 
 
-@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
-def test_store_of_another_table(tmp_path):
-    table = pd.DataFrame(X, columns=[*"ab"]).assign(y=Y)
-    svc = small_svc(store=tmp_path / "m").fit(table, "y")
-    with pytest.raises(
-        StoreError, match=r"differs: column 'a' was \{.*'usual'.*\}, is \{[^{]*\}\.$"
-    ):
-        svc.fit(table, "y", missing="refuse")
-    # 100 classes of 3 rows.
-    many = [f"label {i % 100:06d}" for i in range(N)]
-    with pytest.raises(StoreError, match=r"values was \[0, 1\], is \['label 0.*\.\.\.") as error:
-        svc.fit(table[["a", "b"]], many)
-    assert len(str(error.value)) < 1500
-
-
-@pytest.fixture
-def saved(model, tmp_path):
-    model.save(tmp_path / "m")
-    return tmp_path / "m"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda a: a.update(daskls_format=99),
-            r"format 99; this daskls reads format 7\. Upg",
-        ),
-        (
-            lambda a: a["meta"].update(estimator="os.system"),
-            r"is a os\.system, which .* not kn",
-        ),
-        (lambda a: a.update(complete=False), r"not finished. Call fit again with store="),
-    ],
-)
-def test_roots_that_are_not_opened(saved, change, message):
-    edit_attributes(saved, change)
-    with pytest.raises(StoreError, match=message):
-        daskls.load(saved)
-    if "99" in message:
-        with pytest.raises(StoreError, match=message):
-            small_svc(store=saved).fit(X, Y)
-
-
-def test_older_format(saved):
-    # Up to format 5 a model's root was a Zarr group.
-    shutil.rmtree(saved)
-    zarr.create_group(saved, attributes={"kind": "model", "daskls_format": 5})
-    message = r"format 5, which daskls 0\.2 .*reads format 7\. Train"
-    for use in (daskls.load, lambda path: small_svc(store=path).fit(X, Y)):
-        with pytest.raises(StoreError, match=message):
-            use(saved)
-
-
-def test_missing_bundle(saved):
-    sorted((saved / "bundles").iterdir())[0].unlink()
-    with pytest.raises(StoreError, match=r"of its \d+ bundles, .* first\. Copy or train it again"):
-        daskls.load(saved)
-
-
-def test_missing_index(saved):
-    (saved / "index").unlink()
-    with pytest.raises(StoreError, match="lacks its index"):
-        daskls.load(saved)
-
-
 def answer(path):
     return daskls.load(path).predict(X)
-
-
-def truncate(file):
-    content = file.read_bytes()
-    file.write_bytes(content[: len(content) // 2])
-
-
-DAMAGES = {"gone": Path.unlink, "truncated": truncate, "empty": lambda file: file.write_bytes(b"")}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", ["index", "bundles/*"])
-def test_damaged_artifacts(saved, name, damage):
-    DAMAGES[damage](next(iter(sorted(saved.glob(name)))))
-    with pytest.raises(StoreError, match=r"(Copy|train)"):
-        answer(saved)
-
-
-def test_damaged_root(saved):
-    truncate(saved / "root")
-    with pytest.raises(StoreError, match=r"m/root is damaged: "):
-        daskls.load(saved)
 
 
 def foreign(path, kind):
@@ -504,13 +333,6 @@ def foreign(path, kind):
         zarr.create_group(path, attributes={"kind": "dataset"})
 
 
-@pytest.mark.parametrize("kind", ["nothing", "folder", "file", "Zarr array", "Zarr group"])
-def test_load_of_no_model(tmp_path, kind):
-    foreign(tmp_path / "m", kind)
-    with pytest.raises(StoreError, match=r"no model at|not a daskls model|holds no model"):
-        daskls.load(tmp_path / "m")
-
-
 @pytest.mark.parametrize("kind", ["folder", "file", "Zarr array", "Zarr group"])
 def test_fit_into_what_is_no_model(tmp_path, kind):
     foreign(tmp_path / "m", kind)
@@ -523,24 +345,6 @@ def test_fit_into_what_is_no_model(tmp_path, kind):
 def test_url_of_an_object_store():
     with pytest.raises(StoreError, match=r"is a URL; .*local or shared file system"):
         small_svc(store="ftp://bucket/model").fit(X, Y)
-
-
-def test_path_that_leads_to_no_rows(tmp_path):
-    with pytest.raises(StoreError, match="does not exist"):
-        small_svc().fit(tmp_path / "nothing", Y)
-
-
-def test_data_set_without_y(tmp_path):
-    with daskls_dataset(tmp_path / "d") as writer:
-        writer.append(X)
-    with pytest.raises(DataError, match="has no y; pass one"):
-        small_svc().fit(tmp_path / "d")
-
-
-def daskls_dataset(path):
-    from daskls.store.dataset import DatasetWriter
-
-    return DatasetWriter(path, 2, "f8", with_y=False)
 
 
 def test_save_over_something(model, tmp_path):
@@ -568,3 +372,56 @@ def test_the_same_model_in_other_bundles_is_read_afresh(tmp_path):
         second = small_svc(store=path).fit(*(chunked(a, N) for a in (X, Y)))
     assert len(finished_bundles(path)) == 1
     np.testing.assert_array_equal(second.decision_function(X), before)
+
+
+ONE = [
+    (X, np.full(N, 3), None, r"only one class, 3; .*at least 2 classes"),
+    (chunked(X, 100), chunked(np.full(N, 3), 100), None, "only one class, 3; "),
+    (X, np.full(N, "spam"), None, "only one class, 'spam'; "),
+    (X, np.array(["a", "b"])[Y], (Y == 1).astype(float), "only one class, 'b'; "),
+]
+
+
+@pytest.mark.parametrize(("rows", "y", "weights", "message"), ONE)
+def test_one_class(rows, y, weights, message):
+    with pytest.raises(DataError, match=message):
+        small_svc().fit(rows, y, weights)
+
+
+def unfinished(path):
+    edit_attributes(path, lambda root: root.update(complete=False))
+
+
+def of_99(path):
+    edit_attributes(path, lambda root: root.update(daskls_format=99))
+
+
+def of_5(path):
+    # Up to format 5 a model's root was a Zarr group.
+    shutil.rmtree(path)
+    zarr.create_group(path, attributes={"kind": "model", "daskls_format": 5})
+
+
+CHANGED = [
+    (of_99, r"format 99; this daskls reads format 7\. Upg"),
+    (of_5, r"format 5, which daskls 0\.2 .*reads format 7\. Train"),
+    (unfinished, r"not finished. Call fit again with store="),
+    (
+        lambda path: sorted((path / "bundles").iterdir())[0].unlink(),
+        r"of its \d+ bundles, .* first\. Copy or train it again",
+    ),
+    (lambda path: (path / "index").unlink(), "lacks its index"),
+    (shutil.rmtree, r"no model at"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGED)
+def test_what_is_no_whole_model_is_not_opened(change, message, model, tmp_path):
+    path = tmp_path / "m"
+    model.save(path)
+    change(path)
+    with pytest.raises(StoreError, match=message):
+        daskls.load(path)
+    if change in (of_99, of_5):
+        with pytest.raises(StoreError, match=message):
+            small_svc(store=path).fit(X, Y)

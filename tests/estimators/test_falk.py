@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from falks import SlowFalk, nearest_rows, small_falk
 from sklearn.svm import SVC
-from small import small_leaves, task_memory
+from small import task_memory
 from support import checkers
 
 from daskls import FalkSVC, MemoryPlanError, ParameterError
@@ -76,30 +76,7 @@ def test_several_centers_are_averaged():
         assert score == pytest.approx(np.clip(own, -1, 1).mean())
 
 
-def test_weights_are_as_repeated_rows_of_one_neighborhood():
-    X, y = checkers(200)
-    weight = np.random.default_rng(0).integers(0, 3, len(X))
-    weighted = small_falk(1000, tol=1e-6).fit(X, y, sample_weight=weight)
-    svm = SVC(C=10.0, gamma=20.0, tol=1e-6).fit(X, y, sample_weight=weight)
-    np.testing.assert_allclose(
-        weighted.decision_function(QUERIES), svm.decision_function(QUERIES), atol=2e-3
-    )
-
-
 # One seed, one model
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("leaf_rows", [2000, 100, 20])
-def test_leaves_leave_no_trace_in_the_centers_and_answers(leaf_rows, monkeypatch):
-    X, y = checkers(N)
-    reference = small_falk().fit(X, y)
-    small_leaves(monkeypatch, leaf_rows)
-    model = small_falk().fit(X, y)
-    assert set(center_rows(model._reader)[1]) == set(center_rows(reference._reader)[1])
-    np.testing.assert_array_equal(
-        model.decision_function(QUERIES), reference.decision_function(QUERIES)
-    )
 
 
 # Selection
@@ -184,13 +161,3 @@ def test_equal_rows_and_few_rows():
     assert set(model.predict(X)) == {0}
     two = FalkSVC(selection=None, random_state=0).fit([[0.0], [1.0]], [0, 1])
     assert two.predict([[0.1], [0.9]]).tolist() == [0, 1]
-
-
-def test_unanimous_neighborhoods_train_nothing():
-    X = np.r_[
-        np.random.default_rng(0).random((200, 2)), 5 + np.random.default_rng(1).random((200, 2))
-    ]
-    y = np.repeat([0, 1], 200)
-    model = small_falk(20).fit(X, y)
-    assert model.fit_report_.n_trained.sum() == 0
-    assert model.score(X, y) == 1.0

@@ -1,6 +1,5 @@
 """Columns by name: names travel with the model, and rows of other names are refused."""
 
-import json
 import pickle
 import warnings
 
@@ -10,13 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from small import ENTRIES, small
-from support import HERE, PAPERS, as_options, checkers, small_svc
-from support import run_cli as run
+from support import checkers, small_svc
 
 import daskls
-from daskls import DataError, FalkNoiseFilter, StoreError
-from daskls.datasets import convert
-from daskls.plotting import PartitionDisplay
+from daskls import DataError, FalkNoiseFilter
 from daskls.store.dataset import DatasetWriter
 
 N = 300
@@ -125,12 +121,6 @@ def test_names_on_one_side_only_are_a_warning(lazy, named_rows, tmp_path):
         np.testing.assert_array_equal(np.asarray(answer), labels)
 
 
-def test_a_refit_without_names_forgets_them():
-    model = small_svc().fit(frame(), Y).fit(X, Y)
-    assert not hasattr(model, "feature_names_in_")
-    assert not hasattr(small_svc().fit(frame([3, 4, 5]), Y), "feature_names_in_")
-
-
 def test_a_failed_refit_leaves_the_model_as_it_was():
     model = small_svc().fit(frame(), Y)
     expected = model.predict(frame())
@@ -144,13 +134,6 @@ def test_names_that_are_text_in_part_are_refused():
     for call in (small_svc().fit, small_svc().fit(X, Y).score):
         with pytest.raises(DataError, match=r"X has 2 \(int\) among them.*astype\(str\)"):
             call(frame(["a", "b", 2]), Y)
-
-
-def test_a_store_begun_with_other_names_is_refused(tmp_path):
-    small_svc(store=tmp_path / "m").fit(frame(), Y)
-    for rows in (frame(OTHER_ORDER), X):
-        with pytest.raises(StoreError, match=r"differs: feature_names was \['width', "):
-            small_svc(store=tmp_path / "m").fit(rows, Y)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -174,35 +157,3 @@ def test_noise_filters(kind, named_rows, tmp_path):
     with pytest.raises(DataError, match="Column 0 is 'height', was 'width'"):
         noise.clean_dataset(named_rows("data set", OTHER_ORDER), str(tmp_path / "other.zarr"))
     assert not (tmp_path / "other.zarr").exists()
-
-
-def test_displays_show_names_and_ask_without_a_warning():
-    model = small_svc().fit(frame(NAMES[:2], X[:, :2]), Y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        display = PartitionDisplay.from_estimator(model, resolution=20)
-    assert display.names[:2] == ("width", "height")
-
-
-def test_a_file_of_columns_in_another_order_is_not_scored(tmp_path):
-    """What a model of a CSV says of a second CSV, whose columns were moved, on the command line."""
-    rows = frame().assign(label=Y)
-    for name, columns in (("train", NAMES), ("same", NAMES), ("moved", OTHER_ORDER)):
-        rows[[*columns, "label"]].to_csv(tmp_path / f"{name}.csv", index=False)
-        convert(tmp_path / f"{name}.csv", tmp_path / f"{name}.zarr", label="label", dtype="f8")
-    model = tmp_path / "model"
-    options = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS)
-    run("fit", tmp_path / "train.zarr", model, *options, *HERE)
-    right = run("score", model, tmp_path / "same.zarr", "--json", *HERE)
-    assert (json.loads(right.stdout)["accuracy"] > 0.9, right.stderr) == (True, "")
-    score = run("score", model, tmp_path / "moved.zarr", "--json", *HERE, code=1)
-    predict = run("predict", model, tmp_path / "moved.zarr", tmp_path / "out", *HERE, code=1)
-    for result in (score, predict):
-        assert "Column 0 is 'height', was 'width'" in result.stderr
-        assert len(result.stderr.splitlines()) == 1
-    assert not (tmp_path / "out").exists()
-    run("predict", model, tmp_path / "same.zarr", tmp_path / "out", *HERE)
-    nameless = write_dataset(tmp_path / "nameless.zarr", None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        assert run("score", model, nameless, *HERE).stderr == f"Warning: {UNNAMED}\n"

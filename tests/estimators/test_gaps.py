@@ -3,7 +3,6 @@
 import dask.array as da
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import zarr
 from falks import small_falk
@@ -13,13 +12,11 @@ from landmarks import small_landmarks
 from samplings import small_local
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import cross_val_score
 from support import small_svc
 
 import daskls
 from daskls import DataError, VoronoiSVC, VoronoiSVR
 from daskls.gaps import GAP_SAMPLE_ROWS, Gaps
-from daskls.plotting import PartitionDisplay, ReportDisplay
 
 N, D = 400, 4
 NAMES = list("abcd")
@@ -105,19 +102,6 @@ def test_a_first_gap_in_a_query_is_told_and_filled(tmp_path):
     np.testing.assert_array_equal(zarr.open(tmp_path / "out")[:], model.predict(filled))
 
 
-def test_folds_with_and_without_gaps():
-    X, y = rows_with_gaps(full=range(1, D))
-    X[N // 2 :, 0] = 0.5
-    with pytest.warns(UserWarning, match="where training rows had none"):
-        scores = cross_val_score(small_svc(), pd.DataFrame(X, columns=NAMES), y, cv=2)
-    assert np.isfinite(scores).all()
-    frame = pl.DataFrame(X, schema=NAMES, nan_to_null=True)
-    np.testing.assert_array_equal(
-        small_svc().fit(frame, y).decision_function(frame),
-        small_svc().fit(X, y).decision_function(X),
-    )
-
-
 def test_names_and_importances(model):
     learned = VoronoiSVC(random_state=0).fit(pd.DataFrame(X, columns=NAMES), Y)
     assert learned.feature_names_in_.tolist() == NAMES
@@ -152,20 +136,6 @@ def test_medians_are_those_of_a_part_of_many_rows():
     np.testing.assert_allclose(gaps.medians, np.nanmedian(many, axis=0), atol=0.05)
 
 
-def test_a_killed_fit_goes_on(tmp_path, monkeypatch):
-    def fails(*args):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("daskls.pipeline.train", fails)
-        with pytest.raises(KeyboardInterrupt):
-            small_svc(store=tmp_path / "m").fit(X, Y)
-    resumed = small_svc(store=tmp_path / "m").fit(X, Y)
-    np.testing.assert_array_equal(
-        resumed.decision_function(Q), small_svc().fit(X, Y).decision_function(Q)
-    )
-
-
 def test_a_given_scale_has_a_factor_a_column():
     factors = [1.0, 2.0, 0.5, 1.0]
     model = VoronoiSVC(feature_scale=factors, random_state=0).fit(X, Y)
@@ -175,18 +145,6 @@ def test_a_given_scale_has_a_factor_a_column():
         VoronoiSVC(feature_scale=[*factors, 1.0], random_state=0).fit(X, Y)
 
 
-@pytest.mark.parametrize("n_columns", [1, 2, 4])
-def test_pictures_and_reports_of_rows_with_gaps(n_columns):
-    own = [0, 3, 1, 2][:n_columns]
-    model = small_svc().fit(X[:, own], Y)
-    report = ReportDisplay.from_estimator(model, Q[:, own], YQ)
-    assert "<h2>Importances</h2>" in report.to_html()
-    assert dict(report.facts)["rows trained on"].startswith(f"{N} rows, {n_columns} features")
-    if n_columns > 1:
-        display = PartitionDisplay.from_estimator(model, X=Q[:, own], resolution=20)
-        assert np.isfinite(display.limits).all()
-
-
 def test_a_data_set_of_arrays_keeps_nan_and_takes_no_refusal(tmp_path):
     np.savez(tmp_path / "rows.npz", X=X, y=Y)
     with pytest.raises(daskls.ParameterError, match="missing='refuse' is for tables"):
@@ -194,13 +152,3 @@ def test_a_data_set_of_arrays_keeps_nan_and_takes_no_refusal(tmp_path):
     data = daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d")
     answers = small_svc().fit(data.path).decision_function(Q)
     np.testing.assert_array_equal(answers, small_svc().fit(X, Y).decision_function(Q))
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_wide_integers_are_refused_beside_gaps_too(kind):
-    values = [None, *(2**54 + i for i in range(N - 1))]
-    frame = pd.DataFrame({"a": pd.array(values, "Int64"), "b": X[:, 3]})
-    if kind == "polars":
-        frame = pl.DataFrame({"a": values, "b": X[:, 3]}, schema={"a": pl.Int64, "b": pl.Float64})
-    with pytest.raises(DataError, match=r"Input X contains 18014398509481985, first in row 2"):
-        small_svc().fit(frame, Y)

@@ -4,22 +4,17 @@ The oracle trains each cell anew without a row, in plain float64. What maps of n
 ``test_probability.py``, promise alike is tested here too.
 """
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
-from sklearn.base import clone
-from small import assert_same_bits, small, tiny_tasks
-from support import few
+from small import small
 
 import daskls
 from daskls import DasklsError, FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
 from daskls.methods import held_out
-from daskls.methods.held_out import Draw, HeldOutRows
+from daskls.methods.held_out import HeldOutRows
 from daskls.methods.probability import fit_maps, maps_of, probabilities
 from daskls.store.artifact import open_artifact
 from daskls.store.caches import drop_caches
-from daskls.store.exchange import Rows
 
 N = 300
 C, GAMMA = 4.0, 6.0
@@ -121,20 +116,6 @@ def test_values_and_maps_are_those_of_refits(n_classes, n_partitions):
     np.testing.assert_allclose(model.predict_proba(X), probabilities(maps, asked), atol=2e-3)
 
 
-def test_a_probability_that_is_known_is_found():
-    rng = np.random.default_rng(0)
-
-    def draw(n):
-        X = rng.random((n, 3))
-        p = 1 / (1 + np.exp(-8 * (X[:, 0] - 0.5)))
-        return X, rng.random(n) < p, p
-
-    X, y, _ = draw(2000)
-    X_test, _, p = draw(5000)
-    found = VoronoiSVC(random_state=0).fit(X, y).predict_proba(X_test)
-    assert np.abs(found[:, 1] - p).mean() < 0.05
-
-
 @both_ways
 def test_the_model_is_the_same_without_them(make):
     X, y = noisy(3)
@@ -147,20 +128,6 @@ def test_the_model_is_the_same_without_them(make):
     assert "probability" not in plain._reader.meta
     names = [name for bundle in plain._reader.bundles for name in bundle.part.names]
     assert not [name for name in names if name.startswith("held")]
-
-
-def test_a_cell_is_solved_alike_without_them():
-    # Some of its rows are asked for, and come last.
-    X, y = noisy(3, n=2500)
-    plain, model = (squares(cell_size=700, probability=own).fit(X, y) for own in (False, "auto"))
-    assert 1000 < len(held_of(model).numbers) < 2500
-    np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
-
-
-def test_partitions_that_hold_out_different_rows_are_refused():
-    own = HeldOutRows(np.array([4, 2, 4]), np.zeros(3, "i4"), np.ones(3), np.zeros(3, "f4"))
-    with pytest.raises(DasklsError, match="hold out different rows: another version"):
-        own.merged()
 
 
 @pytest.fixture
@@ -190,33 +157,6 @@ def test_of_many_rows_some_are_drawn_the_same_in_every_partition(few_drawn):
     assert set(held_of(squares(cell_size=200, random_state=1).fit(X, y)).numbers) != numbers
     # The drawn rows stand for all, of the rare class too.
     assert abs(one.predict_proba(X)[:, 1].mean() - y.mean()) < 0.02
-
-
-def test_a_share_of_one_takes_all():
-    rows = Rows(np.empty((1000, 1)), np.arange(1000) % 2, np.ones(1000), np.arange(1000))
-    draw = Draw((1.0, 0.1), 3)
-    positions = draw.positions(rows)
-    assert (positions % 2 == 0).sum() == 500
-    assert 20 < (positions % 2 == 1).sum() < 90
-    some = rows.take(np.arange(300, 400))
-    expected = positions[(positions >= 300) & (positions < 400)] - 300
-    np.testing.assert_array_equal(draw.positions(some), expected)
-
-
-@pytest.mark.parametrize("way", few([{"n_partitions": 2}, {}]))
-def test_chunks_tasks_and_threads_change_no_bit(way, few_drawn):
-    X, y = noisy(3, n=900)
-    model = squares(**way).fit(X, y)
-    assert hasattr(model, "predict_proba")
-    assert len(held_of(model).numbers) < 900 * (model.n_partitions or 1)
-    for chunks, scheduler, n_bundles in ((100, "threads", 10_000), (900, "sync", 3)):
-        with tiny_tasks(N_BUNDLES=n_bundles), dask.config.set(scheduler=scheduler):
-            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=chunks)
-            again = clone(model).fit(*rows)
-        assert_same_bits(model, again)
-        lazy = again.predict_log_proba(da.from_array(X, chunks=(333, 2)))
-        assert lazy.chunks == ((333, 333, 234), (3,))
-        np.testing.assert_array_equal(np.exp(lazy), np.exp(model.predict_log_proba(X)))
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """What fit, predict and score take: paths with ~, data sets, DataFrames; what they say no to."""
 
 import warnings
-from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -120,20 +119,6 @@ def test_columns_that_are_no_numbers_are_named(column, held):
                 ask(others)
 
 
-def test_all_columns_that_are_no_numbers_are_named_at_once():
-    numbers = FRAME[["width", "flag", "count"]]
-    model = small_svc().fit(numbers.set_axis(["width", "color", "day"], axis=1), Y)
-    table = pa.table(FRAME[["width", "color", "day"]])
-    with pytest.raises(DataError, match=r"numeric: 'color' \(.*\), 'day' \(timestamp.*\)\. The"):
-        model.predict(table)
-    model = small_svc().fit(np.tile(X, 5)[:, :9], Y)
-    with (
-        pytest.warns(UserWarning, match="fitted without feature names"),
-        pytest.raises(DataError, match=r"'color' .*, 'size' .*, 'number' .*'mixed'.* and 1 more"),
-    ):
-        model.predict(FRAME)
-
-
 def test_columns_of_numbers_of_any_kind():
     objects = FRAME.assign(width=FRAME["width"].astype(object))
     plain = small_svc().fit(FRAME[["width", "flag", "count"]].to_numpy(float), Y)
@@ -183,24 +168,6 @@ def test_the_home_folder_in_every_path(home):
         *("rows.csv", "data.zarr", "board.zarr", "X", "y", "w"),
         *("one", "two", "three", "labels", "clean.zarr"),
     }
-
-
-def test_the_home_folder_in_settings(home):
-    import dask
-
-    with dask.config.set({"temporary-directory": "~/scratch"}):
-        model = small_svc().fit(X, Y)
-    assert (home / "scratch") in list(daskls_path(model).parents)
-
-
-def daskls_path(model):
-    return Path(model._reader.root.where())
-
-
-def test_a_file_url_is_a_path(tmp_path):
-    zarr.save_array(tmp_path / "X", X)
-    model = small_svc().fit(f"file://{tmp_path}/X", Y)
-    np.testing.assert_array_equal(model.predict(f"file://{tmp_path}/X").compute(), model.predict(X))
 
 
 # Parameters, before anything is begun

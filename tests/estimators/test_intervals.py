@@ -9,7 +9,6 @@ from itertools import product
 
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
 from reserves import ONE, TUBE, covering, held_out, two_columns, uneven
 from scipy import stats
@@ -17,10 +16,8 @@ from sklearn.base import clone
 from small import set_sizes
 from support import few
 
-import daskls
-from daskls import ParameterError, RandomChunkSVR, StoreError, VoronoiSVC
+from daskls import ParameterError, RandomChunkSVR, StoreError
 from daskls.kernels.frame import decide_pairs
-from daskls.methods.predict import around
 from daskls.methods.reserved import OF_ALL, sizes_of_cells
 from daskls.solvers.order_statistic import covering_rank, rows_to_cover
 
@@ -134,18 +131,6 @@ def test_a_model_without_intervals_says_what_to_do():
         _ = model.set_params(interval=0.9).predict_interval
 
 
-def test_tables_and_empty_arrays_are_answered_as_by_predict():
-    frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y)
-    model = covering().fit(frame, "y")
-    asked = pd.DataFrame(TEST[:50], columns=["a", "b"])[["b", "a"]]
-    given = model.predict_interval(asked)
-    np.testing.assert_allclose(given.mean(axis=1), model.predict(asked), rtol=1e-12)
-    none = da.zeros((0, 2), chunks=(1, 2))
-    assert covering().fit(X, BOTH).predict_interval(none).compute().shape == (0, 2, 2)
-    with pytest.raises(daskls.DataError, match="infinity"):
-        covering().fit(X, Y).predict_interval(np.full((1, 2), np.inf))
-
-
 def test_too_few_rows_are_an_error_with_the_number_needed():
     with pytest.raises(ParameterError) as caught:
         covering(interval=0.99).fit(X[:170], Y[:170])
@@ -163,11 +148,6 @@ def test_too_few_rows_are_an_error_with_the_number_needed():
 def test_what_is_no_coverage_is_refused(coverage):
     with pytest.raises((ParameterError, ValueError), match="interval"):
         covering(interval=coverage).fit(X, Y)
-
-
-def test_classifiers_take_no_intervals():
-    with pytest.raises(TypeError, match="interval"):
-        VoronoiSVC(interval=0.9)
 
 
 def test_many_rows_are_held_out_up_to_a_number(monkeypatch):
@@ -205,9 +185,3 @@ def test_the_rank_is_the_least_that_covers_of_so_many():
             assert (rank - 1) * 100 < (n + 1) * hundredths <= rank * 100
             assert rank <= n
         assert needed == 1 or covering_rank(needed - 1, coverage) > needed - 1
-
-
-def test_each_column_has_its_own_width():
-    ends = around(np.zeros((2, 2)), np.array([1.0, 2.0]), (0.5, 3.0))
-    np.testing.assert_array_equal(ends[..., 1], [[0.5, 3.0], [1.0, 6.0]])
-    np.testing.assert_array_equal(ends[..., 0], -ends[..., 1])

@@ -1,8 +1,5 @@
 """LandmarkSVC beside scikit-learn's SVC on the joint kernel, and what it refuses."""
 
-from pathlib import Path
-
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -18,7 +15,6 @@ from sklearn.svm import SVC
 from small import assert_same_bits, task_memory
 from support import MIB, checkers
 from threadpoolctl import threadpool_limits
-from writes import StopError, Writes
 
 from daskls import (
     GridEdgeWarning,
@@ -26,14 +22,11 @@ from daskls import (
     MemoryPlanError,
     NonConvergenceWarning,
     ParameterError,
-    StoreError,
 )
-from daskls.methods.landmarks.parts import read_linear_model
 from daskls.partition.shuffle import row_keys
 from daskls.seeds import ROW_FOLDS
 
 N = 700
-QUERIES = np.random.default_rng(7).random((300, 2))
 
 
 def signs_of(y, label):
@@ -136,14 +129,6 @@ def test_cross_validation_counts_as_a_plain_loop_does():
     assert mean == pytest.approx(min(selected["errors"]), abs=5e-3)
 
 
-def test_a_given_cost_is_not_chosen():
-    X, y = checkers(N)
-    model = small_landmarks().fit(X, y)
-    assert model.selected_ is None
-    assert "select" not in model.stage_s_
-    assert np.isnan(model.fit_report_.validation_error).all()
-
-
 def test_threads_leave_no_trace():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((9000, 60))
@@ -155,49 +140,6 @@ def test_threads_leave_no_trace():
     assert_same_bits(*models)
 
 
-def test_a_damaged_file_of_a_round_is_named_and_done_again(tmp_path, caplog):
-    X, y = checkers(N)
-
-    def stop(name):
-        if name.startswith("index"):
-            raise StopError
-
-    with Writes(tmp_path / "m", stop), pytest.raises(StopError):
-        small_landmarks(store=tmp_path / "m").fit(X, y)
-    last = sorted((tmp_path / "m" / "joint").rglob("*.stats"))[-1]
-    last.write_bytes(last.read_bytes()[:100])
-    model = small_landmarks(store=tmp_path / "m").fit(X, y)
-    assert str(last) in caplog.text
-    assert_same_bits(small_landmarks().fit(X, y), model)
-
-
-# A problem may end a little short of such a tolerance; which one, the processor's rounding says.
-@pytest.mark.filterwarnings("ignore::daskls.errors.NonConvergenceWarning")
-def test_rounds_that_nothing_returns_to_are_dropped(tmp_path):
-    X, y = checkers(N)
-    rounds, held = set(), []
-
-    def look(name):
-        if name.startswith("joint/train-"):
-            rounds.add(Path(name).parent)
-            held.append(len({p.parent for p in (tmp_path / "m").glob("joint/train-*/*.states")}))
-
-    with dask.config.set(scheduler="sync"), Writes(tmp_path / "m", look):
-        params = {"C": [0.1, 10.0], "cv": 3, "tol": 1e-8, "class_weight": {0: 1.0, 1: 5.0}}
-        small_landmarks(**params, store=tmp_path / "m").fit(X, y)
-    # One problem returns to its best round, or goes on from the last: two rounds, and its own.
-    assert len(rounds) > 4
-    assert 1 < max(held) <= 3
-
-
-def test_a_store_of_other_clusters_names_their_number(tmp_path):
-    X, y = checkers(200)
-    small_landmarks(4, store=tmp_path / "m").fit(X, y)
-    # The rows of a cluster follow from it, and are no parameter.
-    with pytest.raises(StoreError, match=r"another fit, .* What differs: n_cells was 4, is 5\."):
-        small_landmarks(5, store=tmp_path / "m").fit(X, y)
-
-
 def test_what_was_not_solved_is_said():
     X, y = checkers(200)
     with pytest.warns(NonConvergenceWarning, match=r"joint problems ended .* lower C") as warned:
@@ -207,15 +149,6 @@ def test_what_was_not_solved_is_said():
     report = model.fit_report_
     assert 0 < report.n_at_limit[0] <= report.n_trained[0] == 2 * 3 + 1
     assert np.isfinite(model.decision_function(X)).all()
-
-
-def test_the_model_is_as_small_as_the_table_says():
-    X, y = checkers(5000)
-    model = small_landmarks(50, n_landmarks=2).fit(X, y)
-    linear = read_linear_model(model._reader)
-    assert linear.theta.size == 50 * 2
-    assert linear.landmarks.size == 2 * 2
-    assert linear.cells.points.size == 50 * 2
 
 
 # Cells and landmarks
@@ -255,23 +188,6 @@ def test_landmarks_are_rows_or_components(landmarks):
     else:
         axes = np.linalg.eigh(np.cov(X.T))[1][:, ::-1][:, :3].T
         np.testing.assert_allclose(np.abs((found * axes).sum(axis=1)), 1.0, atol=1e-6)
-
-
-def test_landmarks_are_those_of_the_fit_whatever_is_set_later():
-    X, y = checkers(300)
-    model = LandmarkSVC(2, n_landmarks=2, landmarks="pca", C=1.0, random_state=0).fit(X, y)
-    before = model.landmarks_
-    np.testing.assert_array_equal(model.set_params(landmarks="random").landmarks_, before)
-
-
-def test_a_rare_class_may_be_missing_in_a_fold():
-    X, y = checkers(N, n_classes=2)
-    y[:] = 0
-    y[:3] = 2
-    y[3:60] = 1
-    model = small_landmarks(C=[0.1, 1.0], cv=3).fit(X, y)
-    assert np.isfinite(model.decision_function(QUERIES)).all()
-    assert np.isfinite(model.selected_["errors"]).all()
 
 
 # What is refused

@@ -8,11 +8,10 @@ import pytest
 from landmarks import small_landmarks
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.svm import LinearSVC
-from small import assert_same_bits
 from support import checkers, few, load_real
 
 from daskls import GridEdgeWarning, LandmarkSVC
-from daskls.methods.landmarks.plan import count_clusters, pick_cost
+from daskls.methods.landmarks.plan import count_clusters
 
 N = 1200
 TRAIN = slice(0, 800)
@@ -80,26 +79,6 @@ def test_other_units_give_the_same_labels(projection, landmarks):
     for name, change in UNITS.items():
         found = fit(change(X), y, **kind).predict(change(X))
         assert (found == labels).mean() >= 0.999, name
-
-
-@pytest.mark.slow
-def test_three_classes_in_other_units():
-    X, y = checkers(N, n_classes=3)
-    labels = fit(X, y).predict(X)
-    for name, change in UNITS.items():
-        found = fit(change(X), y).predict(change(X))
-        assert (found == labels).mean() >= 0.999, name
-
-
-@pytest.mark.slow
-def test_rows_equally_near_to_two_centers_stay_so_in_any_unit():
-    # Of indicators many distances are equal: rounding must not decide which cluster takes a row.
-    rng = np.random.default_rng(0)
-    X = (rng.random((N, 30)) < 0.3).astype(float)
-    y = (X[:, :5].sum(axis=1) > 1).astype(int)
-    centers = fit(X, y).cluster_centers_
-    for change in UNITS.values():
-        np.testing.assert_allclose(fit(change(X), y).cluster_centers_, change(centers), rtol=1e-9)
 
 
 def test_a_given_cost_keeps_its_meaning():
@@ -177,31 +156,6 @@ def test_costs_that_learn_nothing_are_not_the_smallest_by_a_tie():
     assert chosen(model) == 2
 
 
-@pytest.mark.parametrize(
-    ("errors", "unsolved", "told", "best"),
-    [
-        # Of equal errors the smallest C inside the grid that tells rows apart.
-        ([0.3, 0.2, 0.1, 0.1, 0.4], [], [1, 1, 1, 1, 1], 2),
-        ([0.1, 0.1, 0.1, 0.1, 0.1], [], [1, 1, 1, 1, 1], 1),
-        ([0.5, 0.5, 0.5, 0.5, 0.6], [], [0, 0, 1, 1, 1], 2),
-        ([0.5, 0.6, 0.6, 0.6, 0.5], [], [0, 0, 1, 1, 1], 4),
-        # On the edge where it is better, or nothing inside is as good.
-        ([0.1, 0.2, 0.3, 0.4, 0.5], [], [1, 1, 1, 1, 1], 0),
-        ([0.4, 0.3, 0.3, 0.2, 0.1], [], [1, 1, 1, 1, 1], 4),
-        ([0.1, 0.2, 0.2, 0.2, 0.1], [], [1, 1, 1, 1, 1], 0),
-        # Better is better, whatever it tells.
-        ([0.4, 0.5, 0.6, 0.6, 0.6], [], [0, 1, 1, 1, 1], 0),
-        ([0.5, 0.5, 0.5, 0.5, 0.5], [], [0, 0, 0, 0, 0], 4),
-        # What was not solved says nothing, unless nothing was.
-        ([0.3, 0.2, 0.1, 0.1, 0.1], [2, 3, 4], [1, 1, 1, 1, 1], 1),
-        ([0.3, 0.2, 0.1, 0.1, 0.1], [0, 1, 2, 3, 4], [1, 1, 1, 1, 1], 2),
-    ],
-)
-def test_ties(errors, unsolved, told, best):
-    is_open = np.isin(np.arange(5), unsolved)
-    assert pick_cost(errors, is_open, np.array(told, bool)) == best
-
-
 # The number of clusters
 
 
@@ -220,14 +174,6 @@ def test_clusters_grow_with_the_rows():
     weighted = LandmarkSVC(C=1.0, random_state=0).fit(*more, sample_weight=weights)
     assert weighted.n_cells_ == 8
     assert weighted.decision_function(X).tobytes() == model.decision_function(X).tobytes()
-
-
-def test_a_fit_with_its_own_choices_goes_on_in_its_store(tmp_path):
-    X, y = noisy_rows()
-    model = LandmarkSVC(cv=2, random_state=0, store=tmp_path / "m").fit(X, y)
-    again = LandmarkSVC(cv=2, random_state=0, store=tmp_path / "m").fit(X, y)
-    assert_same_bits(model, again)
-    assert "train" not in again.stage_s_
 
 
 def test_the_middle_of_the_rows_is_exact_far_from_zero():
@@ -272,16 +218,3 @@ def test_small_sets_are_no_worse_than_a_linear_svm(name):
         found.append([errors_of(m, *rows) for m in (LandmarkSVC(random_state=seed), linear)])
     mean, mean_linear = np.mean(found, axis=0)
     assert mean <= mean_linear + 1.0
-
-
-@pytest.mark.slow
-@real_sets
-@pytest.mark.parametrize("name", ["svmguide1", "diabetes", "a1a"])
-def test_real_sets_in_other_units(name):
-    X, y, X_test, y_test = standardized(name, 0)
-    X_test, y_test = X_test[:5000], y_test[:5000]
-    labels = LandmarkSVC(random_state=0).fit(X, y).predict(X_test)
-    for unit, change in UNITS.items():
-        found = LandmarkSVC(random_state=0).fit(change(X), y).predict(change(X_test))
-        assert (found == labels).mean() >= 0.999, unit
-        assert abs((found != y_test).mean() - (labels != y_test).mean()) <= 0.003, unit

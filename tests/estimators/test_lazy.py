@@ -8,17 +8,14 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse
-import zarr
 
 from daskls import (
     DataError,
     FalkNoiseFilter,
     KernelKNNClassifier,
-    KernelKNNRegressor,
     TableEncoder,
     VoronoiSVC,
 )
-from daskls.run.rows import as_declared
 
 pd = pytest.importorskip("pandas")
 dd = pytest.importorskip("dask.dataframe")
@@ -96,20 +93,6 @@ def test_rows_keep_their_labels(name, tmp_path, of_table, of_array):
     assert (of_table if lazy else of_array).score(rows, labels) == 1
 
 
-@pytest.mark.filterwarnings("ignore:The inplace keyword")
-def test_parquet_parts_that_dask_merges(tmp_path):
-    # Of few of many columns Dask reads several files as one partition, but not those of y.
-    wide = FRAME.join(pd.DataFrame(RNG.random((N, 12))).add_prefix("c")).assign(t=LABELS)
-    for i in range(8):
-        wide[i * 30 : i * 30 + 30].to_parquet(tmp_path / f"{i}.parquet", index=False)
-    read = dd.read_parquet(tmp_path)
-    assert read["a"].map_partitions(len).compute().size < 8
-    for y in (read["t"], known(LABELS, 8), known(LABELS, 3)):
-        model = nearest().fit(read[["a"]], y)
-        np.testing.assert_array_equal(model.predict(FRAME[["a"]]), Y)
-        np.testing.assert_array_equal(model.predict(read).compute(), Y)
-
-
 @pytest.mark.parametrize("of", ["series", "array"])
 def test_weights_of_lazy_rows(of):
     w = pd.Series(np.arange(N) % 3 != 0, dtype=float)
@@ -120,13 +103,6 @@ def test_weights_of_lazy_rows(of):
     np.testing.assert_array_equal(model.predict(FRAME), want)
     y = np.where(np.arange(N) % 3 == 0, "none", Y)
     assert nearest().fit(X, Y).score(X, pd.Series(y), sample_weight=lazy) == 1
-
-
-def test_numbers_of_lazy_rows():
-    y = pd.Series(FRAME.a * 3, name="v")
-    model = KernelKNNRegressor(n_neighbors=1).fit(cut(FRAME, 60, 90), cut(y, 200))
-    np.testing.assert_allclose(model.predict(FRAME), y)
-    assert model.score(cut(FRAME, 60, 90), cut(y, 100, 200)) == 1
 
 
 def test_pairs_that_are_refused():
@@ -201,30 +177,6 @@ def test_values_that_the_declared_dtype_does_not_hold(name, of_array, tmp_path):
             use()
 
 
-EXACT = {
-    "float32": ("f8", lambda b: b.astype("f4")),
-    "byte order": ("f8", lambda b: b.astype(">f8")),
-    "float64 of few digits": ("f4", lambda b: np.round(b * 64) / 64),
-    "small integers": ("f8", lambda b: (b * 99).astype("i8")),
-    "shorter integers": ("i8", lambda b: (b * 99).astype("u1")),
-    "longer integers": ("u1", lambda b: (b * 99).astype("i8")),
-    "flags": ("f8", lambda b: b > 0.5),
-}
-
-
-@pytest.mark.parametrize("name", EXACT)
-def test_values_that_the_declared_dtype_holds(name):
-    dtype, f = EXACT[name]
-    found = as_declared(blocks(f, dtype), "X").compute()
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found, f(X))
-
-
-def test_infinity_in_another_dtype_keeps_its_own_error(of_array):
-    with pytest.raises(DataError, match="contains infinity, first in row 180"):
-        of_array.predict(blocks(lambda b: np.where(b == X[180], np.inf, b).astype("f4"))).compute()
-
-
 def test_labels_and_weights_that_are_not_as_declared(of_array):
     ones = da.ones(N, chunks=60)
     codes = np.unique(Y, return_inverse=True)[1]
@@ -242,13 +194,6 @@ def test_labels_and_weights_that_are_not_as_declared(of_array):
         for use in (nearest().fit, scored.score):
             with pytest.raises(DataError, match=rf"Block \d of {re.escape(error)}"):
                 use(X, y, sample_weight=weight)
-
-
-def test_text_of_other_widths_is_text():
-    wide = blocks(lambda b: np.where(b == "p", "longer", b), "<U1", Y)
-    np.testing.assert_array_equal(nearest().fit(X, wide).predict(X), wide.compute())
-    as_objects = blocks(lambda b: b, object, Y)
-    np.testing.assert_array_equal(nearest().fit(X, as_objects).predict(X), Y)
 
 
 def test_blocks_that_are_no_arrays(of_array, tmp_path):
@@ -285,11 +230,6 @@ def test_an_array_of_sparse_blocks_is_refused_before_it_is_computed(of_array):
     for use in (lambda: nearest().fit(lazy, Y), lambda: of_array.predict(lazy)):
         with pytest.raises(DataError, match=r"X is sparse \(240 x 2\).*X.map_blocks"):
             use()
-
-
-def test_answers_that_are_written_are_those_of_the_rows(of_array, tmp_path):
-    of_array.predict_to_zarr(blocks(lambda b: b.astype("f4"), n=70), tmp_path / "answers.zarr")
-    np.testing.assert_array_equal(zarr.open_array(tmp_path / "answers.zarr")[:], Y)
 
 
 # B11: frames whose graphs Dask cannot fuse; C: columns of other kinds.

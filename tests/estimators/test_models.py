@@ -4,13 +4,10 @@ import copy
 import gc
 import json
 import pickle
-import subprocess
-import sys
 import threading
 
 import dask
 import dask.array as da
-import joblib
 import numpy as np
 import pytest
 from distributed import Client
@@ -23,7 +20,6 @@ from support import (
     checkers,
     model_bits,
     path_of,
-    python_env,
     read_plain,
     small_svc,
 )
@@ -57,14 +53,6 @@ def test_temporary_folder_goes_with_the_estimator(scratch):
     assert folders(scratch) == []
 
 
-def test_refit_replaces_the_temporary_folder(scratch):
-    model = small_svc().fit(X, Y)
-    first = folders(scratch)
-    model.fit(X, 1 - Y)
-    assert len(folders(scratch)) == 1
-    assert folders(scratch) != first
-
-
 def test_a_lazy_prediction_keeps_the_temporary_folder(scratch):
     model = small_svc().fit(X, Y)
     expected = model.predict(X)
@@ -77,31 +65,12 @@ def test_a_lazy_prediction_keeps_the_temporary_folder(scratch):
     assert folders(scratch) == []
 
 
-def test_a_lazy_prediction_keeps_the_folder_on_a_cluster(scratch, client):
-    model = small_svc().fit(X, Y)
-    expected = model.predict(X)
-    lazy = model.predict(da.from_array(X, chunks=100))
-    del model
-    np.testing.assert_array_equal(lazy.compute(), expected)
-    del lazy
-    assert folders(scratch) == []
-
-
 def test_a_failed_fit_leaves_no_folder(scratch):
     bad = X.copy()
     bad[7] = np.inf
     with pytest.raises(daskls.DataError):
         small_svc().fit(bad, Y)
     assert folders(scratch) == []
-
-
-@pytest.mark.parametrize("permanent", [False, True])
-def test_only_the_model_is_left_after_a_fit(tmp_path, permanent, scratch):
-    model = small_svc(store=tmp_path / "stores" / "m" if permanent else None).fit(X, Y)
-    path = path_of(model)
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
-    assert sorted(p.name for p in path.iterdir()) == ["bundles", "index", "partition", "root"]
-    assert all(not p.name.startswith(".") for p in path.rglob("*"))
 
 
 def test_a_relative_store_and_a_file_url(tmp_path, monkeypatch):
@@ -146,20 +115,6 @@ def test_an_unpickled_temporary_model_is_removed_too(scratch):
 
 
 @pytest.mark.slow
-def test_a_pickle_works_in_another_process(tmp_path):
-    model = small_svc().fit(X, Y)
-    (tmp_path / "pickle").write_bytes(pickle.dumps(model))
-    np.save(tmp_path / "X.npy", X)
-    code = (
-        "import pickle, sys, numpy as np\n"
-        "model = pickle.load(open('pickle', 'rb'))\n"
-        "np.save('out.npy', model.decision_function(np.load('X.npy')))\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=python_env())
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), model.decision_function(X))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["VoronoiSVC", "KernelKNNRegressor", "KNNSVMNoiseFilter"])
 @pytest.mark.parametrize("way", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
 def test_a_large_pickle_is_whole_and_names_save(name, way, monkeypatch, tmp_path):
@@ -176,31 +131,6 @@ def test_a_large_pickle_is_whole_and_names_save(name, way, monkeypatch, tmp_path
     model.save(tmp_path / "m")
     saved = way(daskls.load(tmp_path / "m"))
     np.testing.assert_array_equal(saved.predict(X), model.predict(X))
-
-
-@pytest.mark.slow
-def test_a_model_beyond_64_mib_is_pickled_whole(tmp_path):
-    rows = np.random.default_rng(0).random((300_000, 60), np.float32)
-    model = daskls.KernelKNNClassifier(random_state=0).fit(rows, rows[:, 0] > 0.5)
-    joblib.dump(model, tmp_path / "m")
-    assert (tmp_path / "m").stat().st_size > 64 << 20
-    asked = rows[:100]
-    expected = model.predict(asked)
-    for other in (joblib.load(tmp_path / "m"), copy.deepcopy(model)):
-        np.testing.assert_array_equal(other.predict(asked), expected)
-
-
-@pytest.mark.parametrize("labels", [["b", "a"], [5, -3], [True, False], [2.0, 1.0]])
-def test_labels_survive_a_file(labels, tmp_path):
-    y = np.array(labels)[Y]
-    model = small_svc(class_weight={y[0].item(): 2.0}).fit(X, y)
-    model.save(tmp_path / "m")
-    other = daskls.load(tmp_path / "m")
-    assert other.classes_.dtype == y.dtype == other.predict(X).dtype
-    np.testing.assert_array_equal(other.classes_, np.unique(y))
-    np.testing.assert_array_equal(other.predict(X), model.predict(X))
-    assert other.get_params()["class_weight"] == {y[0].item(): 2.0}
-    assert model.score(X, y) > 0.8
 
 
 def test_a_store_holds_no_code(tmp_path):
@@ -269,13 +199,6 @@ def test_fit_report_makes_sense():
         assert row.edge.split() == wanted
     leaves = report.leaf.tolist()
     assert leaves == sorted(leaves)
-
-
-def test_pandas_takes_the_report():
-    pandas = pytest.importorskip("pandas")
-    model = small_svc().fit(X, Y)
-    frame = pandas.DataFrame(model.fit_report_)
-    assert frame["n_rows"].sum() == N
 
 
 # scikit-learn's manners

@@ -185,13 +185,3 @@ def test_a_wrong_label_among_copies_is_found(noise):
     assert not keep[wrong].any()
     assert keep[own & (y == 1)].all()
     assert keep[~own].mean() > 0.8
-
-
-def test_probabilities_among_copies():
-    """The neighbors of a row in a crowd are the first of its copies, without itself."""
-    X, y = crowded(300, 0.5)
-    noise = KNNSVMNoiseFilter(20, **PARAMS).fit(X, y)
-    for row in np.flatnonzero(X[:, 0] == 0.4):
-        near = nearest_rows(X, X[row], 21)
-        near = near[near != row][:20]
-        assert noise.proba_[row] == pytest.approx((y[near] == y[row]).mean())

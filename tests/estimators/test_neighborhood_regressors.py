@@ -4,8 +4,6 @@ import naive
 import numpy as np
 import pytest
 from falks import SlowFalk, nearest_rows
-from scipy.spatial.distance import pdist
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsRegressor
 from support import few
@@ -64,15 +62,6 @@ def ridge_values(rows, y, weights, asked, C=50.0, gamma=3.0):
     """Return the values of kernel ridge with an offset, which is not penalized, in float64."""
     alpha, b = naive.bordered_ridge(rbf_kernel(rows, gamma=gamma), y, 1 / (2 * C * weights))
     return rbf_kernel(asked, rows, gamma=gamma) @ alpha + b
-
-
-def test_the_oracle_is_kernel_ridge_of_centered_values():
-    """Of a kernel whose values at all rows sum to the same, the offset is the mean."""
-    angles = 2 * np.pi * np.arange(12) / 12
-    rows, y = np.stack([np.cos(angles), np.sin(angles)], axis=1), RNG.normal(size=(12, 1))
-    ridge = KernelRidge(alpha=1 / 100, kernel="rbf", gamma=3.0).fit(rows, y - y.mean())
-    expected = ridge.predict(Q) + y.mean()
-    np.testing.assert_allclose(ridge_values(rows, y, np.ones(12), Q), expected, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -159,15 +148,6 @@ def test_inner_rows_are_left_out_one_at_a_time(selection):
     np.testing.assert_allclose(errors.ravel(), expected, rtol=1e-3)
     best = grid[int(errors.argmin())]
     assert (model.selected_["C"], model.selected_["gamma"]) == best
-
-
-def test_percentiles_give_every_neighborhood_its_own_width():
-    model = falk(60, selection="local", C=[10.0], gamma=None, percentiles=[50, 100]).fit(X, Y)
-    numbers, percentile = center_rows(model._reader)[1], model.selected_["percentile"]
-    for cell in range(5):
-        near = X[nearest_rows(X, X[numbers[cell]], 60)]
-        width = np.percentile(pdist(near), percentile)
-        assert model.fit_report_.gamma[cell] == pytest.approx(width**-2, rel=1e-4)
 
 
 def test_equal_rows_and_cells_of_one_number():

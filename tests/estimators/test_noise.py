@@ -17,7 +17,6 @@ from sklearn.svm import SVC
 from support import checkers, few
 
 from daskls import DataError, FalkNoiseFilter, KNNSVMNoiseFilter, ParameterError, StoreError
-from daskls.solvers.evaluate import fit_sigmoid, sigmoid
 from daskls.solvers.grid import assign_folds
 from daskls.store.dataset import DatasetWriter, open_dataset
 
@@ -144,32 +143,6 @@ def test_more_classes_and_the_threshold():
     np.testing.assert_array_equal(noise.keep_, noise.proba_ >= 0.2)
     noise.set_params(threshold=0.8)
     assert noise.keep_.sum() < (noise.proba_ >= 0.2).sum()
-
-
-def test_the_sigmoid_is_the_likeliest():
-    rng = np.random.default_rng(0)
-    for scale in (1e-3, 1.0, 50.0):
-        values = rng.normal(size=200) * scale
-        positive = rng.random(200) < 1 / (1 + np.exp(-3 * values / scale))
-        a, b = fit_sigmoid(values, positive)
-        np.testing.assert_allclose(
-            (a, b), _sigmoid_calibration(values, positive), rtol=2e-3, atol=2e-3
-        )
-    assert sigmoid(np.array([-1e6, 1e6]), -1.0, 0.0).tolist() == [0.0, 1.0]
-    # Values that tell nothing: the share of the positives, smoothed.
-    a, b = fit_sigmoid(np.zeros(8), np.arange(8) < 2)
-    assert sigmoid(np.zeros(1), a, b)[0] == pytest.approx((2 * 0.75 + 6 * 0.125) / 8)
-
-
-def test_classes_in_any_order(flipped, tmp_path):
-    X, y, _ = flipped
-    kept = []
-    for names in (["a", "b"], ["b", "a"]):
-        with DatasetWriter(tmp_path / names[0], 2, "float64", classes=names) as writer:
-            writer.append(X, y)
-        noise = FalkNoiseFilter(60, **PARAMS).fit(str(tmp_path / names[0]))
-        kept.append(noise.keep_.compute())
-    np.testing.assert_array_equal(*kept)
 
 
 @pytest.mark.parametrize("noise", few(FILTERS), ids=["falk", "knnsvm"])

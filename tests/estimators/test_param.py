@@ -5,8 +5,6 @@ from inspect import signature
 import pytest
 from sklearn.base import BaseEstimator
 
-from daskls.estimators.param import read
-from daskls.records import SolverSpec
 from daskls.registry import FILTERS, METHODS, load_object
 
 pytestmark = pytest.mark.always
@@ -42,10 +40,3 @@ def test_what_signature_and_record_name_alike_arrives(cls, name):
         given["kernel"] = "poly"
     spec = cls(**given)._request().spec
     assert getattr(spec, name) == TAKEN.get(name, OTHER[name])
-
-
-def test_records_hold_pythons_numbers():
-    spec = read(SolverSpec, {"cv": 5.0, "tol": 1, "fit_intercept": 1, "epsilon": None, "C": 2})
-    assert [type(own) for own in (spec.cv, spec.tol, spec.fit_intercept)] == [int, float, bool]
-    assert (spec.epsilon, spec.C) == (None, (2.0,))
-    assert read(SolverSpec, {"C": 2.0, "verbose": 1}, C=(1.0,)).C == (1.0,)

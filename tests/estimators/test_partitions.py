@@ -118,14 +118,6 @@ def test_partitions_differ_and_their_cells_are_full(model):
         assert own.n_rows.max() <= 100
 
 
-def test_another_seed_cuts_otherwise(model):
-    other = fit(random_state=1)
-    for partition in range(3):
-        ours, theirs = (model_partition(m._reader).trees[partition] for m in (model, other))
-        # All rows are in the sample, so the first partition knows no chance.
-        assert (ours.thresholds == theirs.thresholds).all() == (partition == 0)
-
-
 @pytest.mark.parametrize("n_partitions", [1, 3])
 def test_each_partition_holds_every_row_in_the_cell_that_counted_it(n_partitions):
     X, _ = checkers(N)
@@ -134,15 +126,6 @@ def test_each_partition_holds_every_row_in_the_cell_that_counted_it(n_partitions
     cells = [slow.walk(row, partition) for partition in range(n_partitions) for row in X.tolist()]
     counts = np.bincount(cells, minlength=model.n_cells_)
     np.testing.assert_array_equal(counts, model.fit_report_.n_rows)
-
-
-def test_averages_are_better_than_single_partitions():
-    X, y = checkers(1200, seed=1)
-    X_test, y_test = checkers(4000, seed=2, noise=0.0)
-    one, four = (
-        small_svc(n_partitions=n, cell_size=60).fit(X, y).score(X_test, y_test) for n in (1, 4)
-    )
-    assert one < four
 
 
 SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "random_state": 0}
@@ -199,22 +182,6 @@ def test_the_default_is_the_model_of_that_number():
     assert partitions_of(default) == 4
     np.testing.assert_array_equal(default.predict(X[:100]), four.predict(X[:100]))
     assert (default.predict(X[:100]) != one.predict(X[:100])).any()
-
-
-def test_rows_of_weight_0_are_not_counted():
-    X, y = checkers(4100)[0], np.arange(4100) % 250
-    model = VoronoiSVC(cell_size=300, **SQUARES).fit(X, y, np.arange(4100) >= 100)
-    assert partitions_of(model) == 1
-
-
-@pytest.mark.slow
-def test_features_and_classes_count_in_a_fit_and_in_a_plan():
-    X, y = checkers(16_000, d=42, n_classes=3, dtype="f4")
-    model = VoronoiSVC(cell_size=200, **SQUARES)
-    of_two, of_three = (model.plan(X, labels) for labels in (y % 2, y))
-    assert of_three.n_models == 4 * of_two.n_models
-    assert partitions_of(model.fit(X, y)) == 4
-    assert partitions_of(model.fit(X[:, :41], y)) == 1
 
 
 @pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")

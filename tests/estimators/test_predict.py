@@ -89,13 +89,6 @@ def test_rows_of_any_order_and_type(model):
     np.testing.assert_array_equal(model.decision_function(QUERIES[shuffled]), plain[shuffled])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
-def test_local_schedulers(model, scheduler):
-    lazy = model.predict(da.from_array(QUERIES, chunks=250))
-    np.testing.assert_array_equal(lazy.compute(scheduler=scheduler), model.predict(QUERIES))
-
-
 def test_with_a_client(model, many, client, tmp_path):
     for fitted in (model, many):
         rows = da.from_array(QUERIES, chunks=125)
@@ -104,13 +97,6 @@ def test_with_a_client(model, many, client, tmp_path):
         )
     many.predict_to_zarr(rows, tmp_path / "out")
     np.testing.assert_array_equal(zarr.open(tmp_path / "out")[:], many.predict(QUERIES))
-
-
-def test_bad_row_with_a_client(model, client):
-    rows = QUERIES.copy()
-    rows[260, 0] = np.inf
-    with pytest.raises(DataError, match="infinity, first in row 260"):
-        model.predict(da.from_array(rows, chunks=125)).compute()
 
 
 @pytest.mark.parametrize("kind", ["Dask", "Zarr", "path", "NumPy"])
@@ -129,13 +115,6 @@ def test_predict_to_zarr_equals_predict(model, many, kind, tmp_path, monkeypatch
         np.testing.assert_array_equal(written[:], fitted.predict(QUERIES))
     with pytest.raises(StoreError, match="exists already"):
         many.predict_to_zarr(rows, tmp_path / "a")
-
-
-def test_labels_of_any_object_go_to_zarr(tmp_path):
-    model = small_svc().fit(X, np.array(["lower", "up"], object)[Y])
-    assert model.predict(QUERIES).dtype == object
-    model.predict_to_zarr(da.from_array(QUERIES, chunks=250), tmp_path / "out")
-    assert zarr.open(tmp_path / "out")[:].tolist() == model.predict(QUERIES).tolist()
 
 
 def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_path):

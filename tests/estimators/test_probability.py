@@ -1,6 +1,5 @@
 """Probabilities of classes: maps of scores, fitted to rows that were held out."""
 
-import re
 from itertools import product
 
 import dask
@@ -9,13 +8,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV, _sigmoid_calibration
+from sklearn.calibration import _sigmoid_calibration
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import cross_val_score
-from small import CLASSIFIERS, connected, small
-from support import few, start_cluster
+from small import CLASSIFIERS, small
+from support import few
 
 import daskls
 from daskls import DasklsError, KernelKNNClassifier, VoronoiSVC
@@ -97,16 +94,6 @@ def test_a_sigmoid_never_falls_and_is_then_the_likeliest(scores, positive, weigh
         assert sigmoid(scores, a, b) == pytest.approx(np.full(len(scores), rate))
 
 
-@pytest.mark.parametrize("params", [{}, {"loss": "hinge", "probability": True}], ids=str)
-def test_probabilities_do_not_fall_where_there_is_nothing_to_learn(params):
-    """By these labels, drawn at random, held-out rows of higher scores are more often negatives."""
-    rng = np.random.default_rng(2)
-    X, y = rng.random((100, 3)), rng.integers(0, 2, 100)
-    proba = VoronoiSVC(50, **UNSCALED, **params).fit(X, y).predict_proba(X)[:, 1]
-    np.testing.assert_allclose(proba, y.mean(), atol=0.03)
-    assert len(set(proba)) == 1
-
-
 @pytest.mark.parametrize("of_margins", [False, True])
 def test_no_map_of_several_classes_falls(of_margins):
     rng = np.random.default_rng(0)
@@ -116,13 +103,6 @@ def test_no_map_of_several_classes_falls(of_margins):
     maps = fit_maps("sigmoid", scores, codes, np.ones(300), 4, of_margins=of_margins)
     assert (maps.a <= 0).all()
     assert (maps.a == 0).tolist() == [False, False, True, False] or of_margins
-
-
-def test_sigmoid_of_many_rows_is_logistic_regression():
-    scores, codes = held_out(2, n=20_000)
-    a, b = fit_sigmoid(scores, codes == 1)
-    found = LogisticRegression(C=np.inf).fit(scores[:, None], codes)
-    assert (-a, -b) == pytest.approx((found.coef_[0, 0], found.intercept_[0]), abs=2e-3)
 
 
 def steps(scores, positive, weights, queries):
@@ -231,30 +211,12 @@ def test_every_method_has_probabilities(name):
     assert (np.diff(found[order, 1]) >= 0).all()
 
 
-@pytest.mark.parametrize("name", few(FAMILIES, 2))
-def test_more_classes_than_two(name):
-    X, y, _ = noisy(3)
-    params = {"probability": "isotonic"} if name != "KernelKNNClassifier" else {}
-    found = small(name, **params).fit(X, y).predict_proba(X)
-    assert found.shape == (N, 3)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-
-
 def test_votes_are_shares():
     X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
     found = KernelKNNClassifier(n_neighbors=3).fit(X, list("aabbc")).predict_proba([[0.1], [10.4]])
     np.testing.assert_allclose(found, [[2 / 3, 1 / 3, 0], [0, 2 / 3, 1 / 3]])
     found = KernelKNNClassifier(n_neighbors=3).fit(X, [0, 0, 1, 1, 1]).predict_proba([[0.1]])
     np.testing.assert_allclose(found, [[2 / 3, 1 / 3]])
-
-
-def test_models_without_have_no_predict_proba():
-    X, y, _ = noisy()
-    model = small("VoronoiSVC", probability=False)
-    assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError, match=r"given probability=False\. Pass"):
-        model.fit(X, y).predict_proba(X)
-    assert hasattr(small("VoronoiSVC", probability=True), "predict_proba")
 
 
 @pytest.mark.slow
@@ -272,23 +234,6 @@ def test_chunks_and_schedulers_change_no_bit(way):
     np.testing.assert_array_equal(model.predict_proba(X[7:9]), expected[7:9])
 
 
-def test_saved_models_keep_their_maps(tmp_path):
-    X, y, _ = noisy(3)
-    model = small("VoronoiSVC", probability="isotonic").fit(X, y)
-    model.save(tmp_path / "model")
-    again = daskls.load(tmp_path / "model")
-    assert again.probability == "isotonic"
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-
-
-@pytest.mark.slow
-def test_nothing_is_left_of_the_nested_fits(tmp_path):
-    X, y, _ = noisy()
-    small("FalkSVC", probability=True, store=tmp_path / "model").fit(X, y)
-    left = {path.name for path in (tmp_path / "model").iterdir()}
-    assert not {name for name in left if re.match("held-out|input|regions", name)}
-
-
 @pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 def test_classes_that_few_rows_have():
     """A fold may lack a class, or hold nothing else."""
@@ -303,29 +248,10 @@ def test_classes_that_few_rows_have():
     assert np.isfinite(small("VoronoiSVC", cv=2, probability=True).fit(X, y).predict_proba(X)).all()
 
 
-@pytest.mark.slow
-def test_scorers_of_probabilities_work():
-    X, y, _ = noisy()
-    model = small("VoronoiSVC", probability=True)
-    assert (cross_val_score(model, X, y, scoring="neg_log_loss", cv=2) > -0.69).all()
-    with_folds = CalibratedClassifierCV(small("VoronoiSVC"), cv=3).fit(X, y).predict_proba(X)
-    assert log_loss(y, model.fit(X, y).predict_proba(X)) < 1.1 * log_loss(y, with_folds)
-
-
 def test_a_parameter_that_names_no_map_is_refused():
     X, y, _ = noisy()
     with pytest.raises(ValueError, match="'probability' parameter of VoronoiSVC"):
         small("VoronoiSVC", probability="platt").fit(X, y)
-
-
-def test_a_cluster_changes_no_bit(tmp_path):
-    X, y, _ = noisy()
-    params = {"probability": True, "n_partitions": 2}
-    expected = small("VoronoiSVC", **params).fit(X, y).predict_proba(X)
-    # A cluster of its own: one that stays until the last test costs more.
-    with start_cluster() as cluster, connected(cluster) as client:
-        model = small("VoronoiSVC", **params, client=client, store=tmp_path / "model").fit(X, y)
-        np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
 @pytest.mark.slow
@@ -361,13 +287,6 @@ def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatc
     np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
     assert set(folders.values()) == {written}
     assert not [path for path in (tmp_path / "model").iterdir() if "held-out" in path.name]
-
-
-def test_another_kind_of_map_is_another_fit(tmp_path):
-    X, y, _ = noisy()
-    small("VoronoiSVC", probability=True, store=tmp_path / "model").fit(X, y)
-    with pytest.raises(DasklsError, match="probability was 'sigmoid', is 'isotonic'"):
-        small("VoronoiSVC", probability="isotonic", store=tmp_path / "model").fit(X, y)
 
 
 def test_probabilities_are_written_to_zarr(tmp_path):

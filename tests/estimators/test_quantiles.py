@@ -3,15 +3,12 @@
 import dask.array as da
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.metrics import d2_pinball_score, mean_pinball_loss
+from sklearn.metrics import d2_pinball_score
 from support import compiled
 
-import daskls
-from daskls import DataError, ParameterError, VoronoiQuantileRegressor, VoronoiSVR
+from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVR
 from daskls.kernels.frame import decide_pairs
 from daskls.live.record import MEASURES
-from daskls.plotting import PartitionDisplay, ReportDisplay
 from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.store.reader import ModelReader
 
@@ -199,16 +196,6 @@ def test_constants_are_quantiles_and_expectiles(loss):
     assert same.score(X, np.full(N, 2.5)) == 1.0
 
 
-def test_it_is_saved_with_its_levels(tmp_path):
-    model = small(quantile=[0.7]).fit(X, Y)
-    model.save(tmp_path / "m")
-    loaded = daskls.load(tmp_path / "m")
-    assert loaded.get_params()["quantile"] == [0.7]
-    np.testing.assert_array_equal(loaded.predict(Q), model.predict(Q))
-    assert loaded.score(X, Y) == model.score(X, Y)
-    assert clone(loaded).set_params(quantile=0.7).fit(X, Y).predict(Q).shape == (300,)
-
-
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -224,47 +211,6 @@ def test_it_is_saved_with_its_levels(tmp_path):
 def test_what_cannot_be_is_one_error(params, message):
     with pytest.raises(ValueError, match=message):
         small(**{"C": 1.0, **params}).fit(X, Y)
-
-
-def test_several_columns_are_refused_before_rows_are_read():
-    with pytest.raises(ParameterError, match=r"y has 2 columns, and loss='pinball' takes one\."):
-        small().fit(X, np.stack([Y, Y], axis=1))
-
-
-@pytest.mark.slow
-@compiled
-def test_outliers_change_no_choice_for_quantiles():
-    rng = np.random.default_rng(3)
-    wrong = np.where(rng.random(N) < 0.05, Y + rng.choice([-1e4, 1e4], N), Y)
-    true = 1000 + 50 * np.sin(6 * Q[:, 0])
-    models = [VoronoiQuantileRegressor(450, random_state=0).fit(X, y) for y in (Y, wrong)]
-    missed = [np.abs(model.predict(Q) - true).mean() for model in models]
-    assert missed[1] < 1.3 * missed[0]
-
-
-@compiled
-def test_pinball_losses_are_near_those_of_the_true_quantiles():
-    # The functions are known: what a model that knows them loses is the least.
-    model = VoronoiQuantileRegressor(quantile=(0.1, 0.9), random_state=0).fit(X, Y)
-    x = RNG.random((5000, 2))
-    spread = 50 * (0.2 + x[:, 1])
-    y = 1000 + 50 * np.sin(6 * x[:, 0]) + spread * RNG.standard_normal(5000)
-    for column, (level, z) in enumerate([(0.1, -1.2816), (0.9, 1.2816)]):
-        best = mean_pinball_loss(y, 1000 + 50 * np.sin(6 * x[:, 0]) + z * spread, alpha=level)
-        assert mean_pinball_loss(y, model.predict(x)[:, column], alpha=level) < 1.1 * best
-
-
-def test_a_report_tells_d2_and_coverage_of_other_rows():
-    model = small().fit(X, Y)
-    facts = dict(ReportDisplay.from_estimator(model, X, Y).facts)
-    assert facts["numbers"].endswith("predicted at levels 0.9, 0.1, 0.5, 0.7, 0.3")
-    assert facts["D2"].startswith(f"{model.score(X, Y):.4f} of 900 other rows")
-    covered = (Y[:, None] <= model.predict(X)).mean(axis=0)
-    shares = [float(own) for own in facts["share at or below 0.9, 0.1, 0.5, 0.7"].split(", ")[:4]]
-    np.testing.assert_allclose(shares, covered[:4], atol=1e-4)
-    display = PartitionDisplay.from_estimator(model, X=X, y=Y)
-    assert (display.names[-1], display.measured_as) == ("y, level 0.9", "levels")
-    np.testing.assert_array_equal(display.y, Y)
 
 
 def test_a_plan_counts_on_a_function_a_level():

@@ -1,38 +1,29 @@
 """Numbers as targets: against kernel ridge and brute force, in y's units, and what is refused."""
 
-import pickle
-
 import dask.array as da
 import naive
 import numpy as np
 import pytest
-import zarr
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from support import few
 
-import daskls
 from daskls import (
     DataError,
     FalkSVR,
     KernelKNNRegressor,
     RandomChunkSVR,
-    VoronoiSVC,
     VoronoiSVR,
 )
-from daskls.datasets import convert
-from daskls.records import KernelSpec
 from daskls.scaling.cells import SheetRows, TrialCell, TrialRows
 from daskls.scaling.grid import Trial
 from daskls.solvers.squares.aims import NumberCoding
-from daskls.store.dataset import DatasetWriter
 
 RNG = np.random.default_rng(0)
 X = RNG.random((500, 3))
 Y = 1e4 + 300 * (np.sin(6 * X[:, 0]) + X[:, 1] ** 2 + RNG.normal(0, 0.05, 500))
 TWO = np.stack([Y, 1e-3 * np.cos(3 * X[:, 1])], axis=1)
 Q = RNG.random((80, 3))
-WEIGHTS = RNG.uniform(0.5, 2.0, 500)
 GIVEN = {"kernel": "rbf", "C": 50.0, "gamma": 3.0, "feature_scale": None, "random_state": 0}
 
 
@@ -112,26 +103,6 @@ def test_the_mean_of_partitions_is_not_clipped():
     assert models[1].n_cells_ > models[0].n_cells_
 
 
-def test_data_sets_and_tables_of_numbers(tmp_path):
-    with DatasetWriter(tmp_path / "data", 3, "float64", y_dtype="float64") as writer:
-        writer.append(X, Y)
-    stored = VoronoiSVR(200, random_state=0).fit(str(tmp_path / "data"))
-    plain = VoronoiSVR(200, random_state=0).fit(X, Y)
-    assert stored.predict(Q).tobytes() == plain.predict(Q).tobytes()
-    assert stored.score(str(tmp_path / "data")) == plain.score(X, Y)
-    lines = [
-        f"{a!r},{b!r},{c!r},{y!r}" for (a, b, c), y in zip(X.tolist(), Y.tolist(), strict=True)
-    ]
-    table = tmp_path / "rows.csv"
-    table.write_text("\n".join(["a,b,c,price", *lines]))
-    model = VoronoiSVR(200, random_state=0).fit(str(table), "price")
-    np.testing.assert_allclose(model.predict(str(table)), plain.predict(X), rtol=1e-9)
-    assert model.score(str(table)) == pytest.approx(plain.score(X, Y))
-    made = convert(table, tmp_path / "made.zarr", label="price", task="regression")
-    assert made.classes is None
-    assert np.array_equal(da.from_zarr(made.y).compute(), Y)
-
-
 @pytest.mark.parametrize(
     ("y", "message"),
     [
@@ -155,28 +126,6 @@ def test_what_is_no_number_is_refused(y, message, tmp_path):
         with pytest.raises(DataError, match=message):
             VoronoiSVR(200, store=store).fit(X, given)
     VoronoiSVR(200, store=store, **GIVEN).fit(X, Y)
-
-
-def test_a_model_says_what_its_numbers_were(tmp_path):
-    VoronoiSVR(200, store=tmp_path / "m", **GIVEN).fit(X, Y)
-    model = daskls.load(tmp_path / "m")
-    assert type(model) is VoronoiSVR
-    assert not hasattr(model, "classes_")
-    assert not hasattr(model, "decision_function")
-    assert not hasattr(model, "predict_proba")
-
-
-def test_a_classifier_names_the_regressor():
-    with pytest.raises(DataError, match=r"continuous.*VoronoiSVR"):
-        VoronoiSVC().fit(X, da.from_array(Y, chunks=100))
-
-
-def test_kernels_of_a_name_are_the_registry_s():
-    model = VoronoiSVR(cell_size=500, random_state=0).fit(X, Y)
-    chosen = model._reader.resolved.spec
-    assert isinstance(model._reader.read_cell(0).kernel, KernelSpec)
-    assert chosen.target == "numbers"
-    assert chosen.kernel in ("rbf", "exponential", "laplacian")
 
 
 # Of every regressor
@@ -223,31 +172,3 @@ def test_columns_are_answered_as_they_are_alone(name):
 def test_units_of_y_do_not_matter(small, unit):
     plain = clone(small).fit(X, Y).predict(Q)
     np.testing.assert_allclose(clone(small).fit(X, unit * Y).predict(Q), unit * plain, rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_rows_of_any_kind_and_what_was_kept_answer_alike(small, tmp_path):
-    model = clone(small).fit(X, TWO, WEIGHTS)
-    expected = model.predict(Q)
-    rows, y = da.from_array(X, chunks=(130, 3)), da.from_array(TWO, chunks=(77, 1))
-    lazy = clone(small).fit(rows, y, da.from_array(WEIGHTS, chunks=130))
-    asked = da.from_array(Q, chunks=(33, 3))
-    answer = lazy.predict(asked)
-    assert isinstance(answer, da.Array)
-    assert (answer.shape, answer.dtype) == ((80, 2), np.float64)
-    lazy.predict_to_zarr(asked, tmp_path / "out")
-    assert da.from_zarr(str(tmp_path / "out")).compute().tobytes() == expected.tobytes()
-    for name, array in (("X", X), ("y", TWO)):
-        zarr.create_array(tmp_path / name, data=array, chunks=(200, array.shape[1]))
-    stored = clone(small).fit(str(tmp_path / "X"), str(tmp_path / "y"), WEIGHTS)
-    model.save(tmp_path / "model")
-    kept = daskls.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))
-    for found in (answer.compute(), *(own.predict(Q) for own in (lazy, stored, *kept))):
-        assert found.tobytes() == expected.tobytes()
-    assert all(type(own) is type(model) for own in kept)
-    assert model.score(X, TWO) > 0.9
-
-
-def test_labels_are_no_numbers(small):
-    with pytest.raises(daskls.DataError, match="a regressor needs numbers"):
-        clone(small).fit(X, np.where(X[:, 0] > 0.5, "high", "low"))

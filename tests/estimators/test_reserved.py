@@ -6,14 +6,12 @@ What is found from them is tested in ``test_false_alarm.py`` and ``test_interval
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
-from reserves import HINGE, TUBE, bounded, covering, held_out, overlapping, two_columns, uneven
+from reserves import bounded, covering, held_out, overlapping, two_columns, uneven
 from sklearn.base import clone
-from small import assert_same_bits, tiny_tasks
-from support import few
+from small import assert_same_bits
 from writes import Writes, stop_fit
 
 import daskls
@@ -103,33 +101,6 @@ def test_rows_of_weight_0_are_as_if_they_were_not_there(reserve):
     assert_same_bits(model, reserve.make().fit(lazy, reserve.y, weights))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("reserve", "y", "way"),
-    few(
-        [
-            (BOUND, BOUND.y, {}),
-            (BOUND, BOUND.y, {"n_partitions": 2}),
-            (INTERVAL, INTERVAL.y, {}),
-            (INTERVAL, INTERVAL.y, {"n_partitions": 2}),
-            (BOUND, BOUND.y, HINGE),
-            (INTERVAL, NUMBERED[1], TUBE),
-        ],
-        4,
-    ),
-    ids=lambda given: str(given) if isinstance(given, Reserve | dict) else "",
-)
-def test_chunks_tasks_and_threads_change_no_bit(reserve, y, way):
-    X = reserve.X
-    model = reserve.make(**way).fit(X, y)
-    for chunks, scheduler, n_bundles in ((100, "threads", 10_000), (len(X), "sync", 3)):
-        with tiny_tasks(N_BUNDLES=n_bundles), dask.config.set(scheduler=scheduler):
-            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=chunks)
-            assert_same_bits(model, clone(model).fit(*rows))
-    other = clone(model).set_params(random_state=0).fit(X, y)
-    assert reserve.found(other) != reserve.found(model)
-
-
 @of_both
 def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(reserve, tmp_path):
     model = reserve.fit(store=tmp_path / "m")
@@ -175,11 +146,3 @@ def read_all(reserve, store):
     model = daskls.load(store)
     reserve.answers(model)
     read_reserved(model._reader.root)
-
-
-@of_both
-def test_a_model_without_the_parameter_has_nothing_of_it(reserve):
-    """Whatever the estimator was before."""
-    model = reserve.fit()
-    model.set_params(**{reserve.parameter: None}).fit(reserve.X, reserve.y)
-    assert not hasattr(model, f"{reserve.part}_")

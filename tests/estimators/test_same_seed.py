@@ -39,12 +39,6 @@ def test_the_sampled_tree_differs_from_the_exact_one(monkeypatch):
     assert sampled.fit_report_.n_rows.max() <= 100
 
 
-def test_another_seed_gives_another_model(many_leaves):
-    X, y = checkers(N)
-    a, b = (model_bits(small_svc(random_state=seed).fit(X, y)) for seed in (0, 1))
-    assert a["tree thresholds"] != b["tree thresholds"]
-
-
 def test_a_sampled_tree_is_one_tree_on_any_chunks(many_leaves, two_workers):
     X, y = checkers(N)
     expected = small_svc().fit(X, y)

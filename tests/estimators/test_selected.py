@@ -3,8 +3,6 @@
 The oracles train scikit-learn's SVC.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from samplings import small_local, small_near
@@ -13,13 +11,9 @@ from sklearn.svm import SVC
 from support import checkers
 
 from daskls import KNNSVC, LocalSamplingSVC
-from daskls.errors import MemoryPlanError, ParameterError
-from daskls.memory import TaskSizes
-from daskls.methods.sampling.plan import check_selection
+from daskls.errors import ParameterError
 from daskls.partition.shuffle import shuffle_numbers
-from daskls.plan.bundles import Resources, n_selecting
 from daskls.plotting import SelectionDisplay
-from daskls.records import SolverSpec
 from daskls.seeds import SUBSAMPLES
 
 COSTS, PERCENTILES = (1.0, 4.0, 16.0, 64.0), (90.0, 50.0, 10.0, 1.0)
@@ -143,20 +137,3 @@ def test_rows_that_tell_nothing_take_the_smallest_candidate():
     assert model.selected_["C"] is None
     assert model._reader.spec.C == (2.0,)
     assert len(set(model.predict(X))) == 1
-
-
-def test_a_sample_keeps_no_errors_to_draw():
-    X, y = checkers(700)
-    model = small_local(C=[1.0, 10.0]).fit(X, y)
-    with pytest.raises(ParameterError, match="LocalSamplingSVC stores only the chosen candidate"):
-        SelectionDisplay.from_estimator(model)
-
-
-def test_selecting_is_planned():
-    assert n_selecting(10**9) == 5000
-    sizes = TaskSizes(10, 4, 2, 2000, SolverSpec())
-    sizes = replace(sizes, n_rows=10**6, leaf_rows=10_000, block_rows=10_000)
-    check_selection(sizes, Resources(1, 1 << 30), 5000)
-    message = "Selecting C and gamma on 5000 rows x 10 features needs .* MiB.*; give one value"
-    with pytest.raises(MemoryPlanError, match=message):
-        check_selection(sizes, Resources(1, 100 << 20), 5000)

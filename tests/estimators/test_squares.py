@@ -79,23 +79,6 @@ def test_two_classes_have_one_value_that_speaks_for_the_second():
     assert model.predict(Q).tolist() == np.where(found > 0, "yes", "no").tolist()
 
 
-def test_cells_of_many_classes_hold_few_of_them():
-    rng = np.random.default_rng(0)
-    X = rng.random((2600, 1)) * 26
-    y = X[:, 0].astype(int)
-    model = squares_of(cell_size=250, loss="squared_error", C=100.0, gamma=2.0, random_state=0)
-    model.fit(X, y)
-    assert model.fit_report_.n_classes.max() < 6
-    values = model.decision_function(X)
-    assert values.shape == (2600, 26)
-    assert (model.predict(X) == y).mean() > 0.95
-    # Absent classes have -1, and every present one more.
-    own = values[y == 13]
-    assert (own[:, :8] == -1).all()
-    assert ((values == -1).sum(axis=1) >= 20).all()
-    assert (values.max(axis=1) > -1).all()
-
-
 def test_absent_classes_stay_below_present_ones_however_low():
     # Far from all rows of a cell of three classes, every value is near 0; near -1 inside.
     y = np.repeat(np.arange(6), 30)
@@ -122,16 +105,6 @@ def test_partitions_average_clipped_values():
             own = cells == cell
             total[own] += np.clip(model_scores(reader.read_cell(int(cell)), Q[own], 3), -1, 1)
     np.testing.assert_allclose(model.decision_function(Q), total / 3, atol=1e-12)
-
-
-def test_equal_rows_count_by_their_weight():
-    weights = np.random.default_rng(2).integers(1, 4, len(X))
-    model = squares_of(**GIVEN, random_state=0).fit(X, Y, weights)
-    repeated = squares_of(**GIVEN, random_state=0).fit(
-        np.repeat(X, weights, axis=0), np.repeat(Y, weights)
-    )
-    np.testing.assert_allclose(model.decision_function(Q), repeated.decision_function(Q), atol=1e-3)
-    assert repeated.fit_report_.n_support.sum() == len(X)
 
 
 @pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
@@ -161,12 +134,6 @@ def test_given_values_are_taken_as_they_are():
     assert set(model.fit_report_.C) <= {3.0, 30.0}
 
 
-def test_a_given_c_is_not_rounded_by_its_ridge():
-    # 1 / (2 * (1 / (2 * 49))) is not 49.
-    model = squares_of(150, loss="squared_error", C=49.0, random_state=0).fit(X, Y)
-    assert set(model.fit_report_.C) == {49.0}
-
-
 @pytest.mark.parametrize("offset", [False, True])
 def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
     rng = np.random.default_rng(0)
@@ -192,22 +159,6 @@ def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
         np.testing.assert_array_equal(found.wrong, (values > 0) != (y[asked] > 0))
 
 
-def test_offsets_of_the_fit_are_in_the_choice(monkeypatch):
-    asked = set()
-
-    def errors(self, trial):
-        asked.add(trial.offset)
-        return found(self, trial)
-
-    found = TrialCell.errors
-    monkeypatch.setattr(TrialCell, "errors", errors)
-    for given in (False, True):
-        asked.clear()
-        model = squares_of(150, loss="squared_error", fit_intercept=given, random_state=0)
-        model.fit(X, Y)
-        assert asked == {given}
-
-
 def test_cells_of_one_class_say_so():
     X = np.r_[np.zeros((50, 1)), np.ones((50, 1))] + np.random.default_rng(0).random((100, 1)) * 0.1
     model = squares_of(50, **GIVEN, random_state=0).fit(X, np.repeat([0, 1], 50))
@@ -230,19 +181,6 @@ def test_cells_of_one_class_say_so():
 def test_what_has_no_effect_is_refused(params, said):
     with pytest.raises(ParameterError, match=said):
         squares_of(**{"loss": "squared_error", **params}).fit(X, Y)
-
-
-def test_a_c_that_leaves_no_ridge_is_refused():
-    with pytest.raises(ParameterError, match="leaves a ridge"):
-        squares_of(loss="squared_error", C=1e29, gamma=1e-9, random_state=0).fit(X, Y)
-
-
-@pytest.mark.parametrize("kernel", ["linear", "poly"])
-def test_kernels_of_inner_products_take_a_given_c(kernel):
-    """Of rows that are not centered, poly needs its constant: there is no other intercept."""
-    params = {"kernel": kernel, "C": 1.0, "coef0": float(kernel == "poly"), "random_state": 0}
-    model = squares_of(loss="squared_error", **params).fit(X, X[:, 0] > 0.5)
-    assert model.score(X, X[:, 0] > 0.5) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -311,23 +249,6 @@ def test_hinge_cells_of_plain_distances_are_those_of_svc(kernel, gamma, spread):
     found = model.fit(rows, y).decision_function(queries)
     expected = mean_of_svcs(X, y, Q, kernel=partial(kernel, gamma=gamma), C=10.0)
     np.testing.assert_allclose(found, expected, atol=2e-3)
-
-
-@pytest.mark.parametrize("loss", [{"loss": "squared_error"}, {**PAPERS, "tol": 1e-6}])
-def test_of_columns_with_two_values_the_laplacian_kernel_is_rbf(loss):
-    rng = np.random.default_rng(0)
-    rows, queries = rng.integers(2, size=(2, 400, 8))
-    y = (rows[:, :3].sum(axis=1) + rng.random(400) > 2).astype(int)
-    params = {**loss, "C": 5.0, "random_state": 0}
-    # A difference of 1 is its own square; one of 2 is half of it.
-    for unit in (1, 2):
-        values = [
-            squares_of(**{**params, "kernel": kernel, "gamma": gamma})
-            .fit(unit * rows, y)
-            .decision_function(unit * queries)
-            for kernel, gamma in (("laplacian", 0.3), ("rbf", 0.3 / unit))
-        ]
-        np.testing.assert_allclose(*values, atol=2e-4)
 
 
 def test_widths_of_the_laplacian_kernel_are_multiples_of_its_own_distances():

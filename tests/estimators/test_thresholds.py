@@ -3,10 +3,8 @@
 import dask.array as da
 import numpy as np
 import pytest
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import f1_score, make_scorer
-from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.model_selection import TunedThresholdClassifierCV
 from small import CLASSIFIERS, small, ways
 from support import checkers, few
 
@@ -83,39 +81,3 @@ def test_a_threshold_is_chosen_on_held_out_rows(name):
     np.testing.assert_array_equal(tuned.predict(QUERIES) == "fault", is_fault)
     # No worse than the threshold of `predict`, but for how finely thresholds are tried.
     assert BY_F1(tuned, HELD, Y_HELD) > BY_F1(model, HELD, Y_HELD) - 0.02
-
-
-@pytest.mark.parametrize("name", few(CLASSIFIERS, 3))
-def test_a_threshold_may_be_given(name):
-    model = small(name).fit(X, Y)
-    response = response_of(model, QUERIES)
-    threshold = float(np.quantile(response, 0.8))
-    fixed = FixedThresholdClassifier(model, threshold=threshold, pos_label="fault")
-    np.testing.assert_array_equal(fixed.predict(QUERIES) == "fault", response >= threshold)
-
-
-@pytest.mark.parametrize("name", few(CLASSIFIERS, 3))
-def test_a_fitted_model_is_calibrated_by_held_out_rows(name):
-    model = small(name).fit(X, Y)
-    scores = model.decision_function(QUERIES)
-    found = CalibratedClassifierCV(FrozenEstimator(model)).fit(HELD, Y_HELD).predict_proba(QUERIES)
-    # The model itself is neither copied nor fitted again.
-    np.testing.assert_array_equal(model.decision_function(QUERIES), scores)
-    steps = np.diff(found[np.argsort(scores, kind="stable"), 1])
-    # The map of a model that learned nothing of the held-out rows may fall.
-    assert (steps >= 0).all() or (steps <= 0).all()
-    assert found[:, 1].mean() == pytest.approx((Y == "normal").mean(), abs=0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("probability", ["auto", False])
-def test_a_threshold_by_folds_is_applied_lazily(probability):
-    params = {**LOSSES["squared_error"], "probability": probability}
-    tuned = TunedThresholdClassifierCV(small("VoronoiSVC", **params), scoring=BY_F1, cv=2)
-    tuned.fit(X, Y)
-    assert hasattr(tuned.estimator_, "predict_proba") == bool(probability)
-    lazy = response_of(tuned.estimator_, da.from_array(QUERIES, chunks=(500, 2)))
-    assert isinstance(lazy, da.Array)
-    is_fault = (lazy >= tuned.best_threshold_).compute()
-    np.testing.assert_array_equal(tuned.predict(QUERIES) == "fault", is_fault)
-    assert 0.2 < is_fault.mean() < 0.8

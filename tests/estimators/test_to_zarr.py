@@ -1,6 +1,5 @@
 """Queries gathered by bundle get the answers of those in blocks, from one read of each model."""
 
-import logging
 import tracemalloc
 from types import SimpleNamespace
 
@@ -16,10 +15,9 @@ from small import small
 from support import Calls, checkers, start_cluster, tiny_blocks
 from writes import KillsAt, read_written
 
-from daskls import DataError, FalkSVC, StoreError, VoronoiSVC
+from daskls import FalkSVC, StoreError, VoronoiSVC
 from daskls.methods import predict, to_zarr
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
-from daskls.plan import prediction
 from daskls.plan.prediction import PredictionPlan
 from daskls.store.artifact import Artifact
 from daskls.store.exchange import Exchange
@@ -123,15 +121,6 @@ def test_any_chunks(labels, tmp_path_factory, chunks, most, dtype, low, seed):
     same(found, predict.predict_array(rows, labels._handle, SCORES))
 
 
-def test_equal_queries_are_predicted_in_parts(labels, tmp_path, monkeypatch):
-    seen = Calls(monkeypatch, predict, "score_rows", lambda reader, X: len(X))
-    rows = np.repeat(QUERIES[:1], 500, axis=0)
-    found = write(labels, labels.classes_, da.from_array(rows, chunks=(50, 2)), tmp_path / "out")
-    same(found, labels.predict(rows[:1]).repeat(500))
-    assert max(seen.keys) <= 100
-    assert sum(seen.keys) == 501
-
-
 def test_each_model_is_read_once(tmp_path, monkeypatch):
     # Of many bundles, with fewer queries than a block.
     monkeypatch.setattr("daskls.plan.bundles.MIN_BUNDLE_WORK", 1)
@@ -165,14 +154,6 @@ def test_a_killed_worker_costs_its_task(labels, at, tmp_path):
     assert read_written(tmp_path / "log")[1]
     same(found, labels.decision_function(QUERIES))
     assert sorted(path.name for path in (tmp_path / "o" / "out").iterdir()) == ["c", "zarr.json"]
-
-
-def test_a_bad_value_names_its_row_and_leaves_nothing(labels, tmp_path):
-    rows = QUERIES.copy()
-    rows[450, 1] = np.inf
-    with pytest.raises(DataError, match="infinity, first in row 450"):
-        write(labels, SCORES, da.from_array(rows, chunks=(90, 2)), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
 
 
 TASKS = ["gather_block", "predict_run", "order_answers"]
@@ -305,27 +286,6 @@ class TestWhen:
         calls = Calls(monkeypatch, to_zarr, "predict_gathered")
         labels.predict_to_zarr(da.from_array(QUERIES, chunks=(90, 2)), tmp_path / "out")
         assert len(calls) == 0
-
-    @pytest.mark.parametrize(
-        ("name", "params"),
-        [("RandomChunkSVC", {}), ("FalkSVC", {}), ("KernelKNNClassifier", {}), ("LandmarkSVC", {})],
-    )
-    def test_not_where_bundles_do_not_follow_from_places(self, name, params, tmp_path, monkeypatch):
-        monkeypatch.setattr(prediction, "GATHERING_SPARES", -1)
-        calls = Calls(monkeypatch, to_zarr, "predict_gathered")
-        model = small(name, **params).fit(X, CODES)
-        model.predict_to_zarr(da.from_array(QUERIES, chunks=(90, 2)), tmp_path / "out")
-        assert len(calls) == 0
-        same(zarr.open_array(tmp_path / "out")[:], model.predict(QUERIES))
-
-    def test_what_is_read_is_said(self, labels, tmp_path, monkeypatch, caplog):
-        monkeypatch.setattr(prediction, "GATHERING_SPARES", -1)
-        seen = []
-        with caplog.at_level(logging.INFO, "daskls"):
-            labels.predict_to_zarr(QUERIES, tmp_path / "out", seen.append)
-        assert "900 rows, gathered by bundle, reads about 10 MiB." in caplog.text
-        assert {progress.stage for progress in seen} == {"regroup", "predict", "order"}
-        assert all(own.done == own.total for own in seen[1::2] if own.stage != "predict")
 
     def test_a_plan_says_what_predicting_as_many_rows_reads(self):
         where = {"workers": 2, "memory_limit": "2GiB"}

@@ -1,6 +1,5 @@
 """An index of two levels: the answers, tables and pictures of one that holds every cut."""
 
-import pickle
 import shutil
 
 import dask
@@ -12,9 +11,7 @@ from support import checkers, path_of, small_svc
 
 import daskls
 from daskls.errors import DamageError
-from daskls.methods.base import method_of
 from daskls.partition.stored import Nested, model_partition
-from daskls.plotting import PartitionDisplay, ReportDisplay
 from daskls.store.artifact import open_artifact, write_artifact
 from daskls.store.caches import drop_caches
 
@@ -81,17 +78,6 @@ def test_every_row_is_found_in_the_same_cell(models):
     ]
 
 
-@pytest.mark.slow
-def test_tables_and_pictures_are_the_same(models):
-    one, two = models
-    for name in one.fit_report_.dtype.names:
-        if name not in ("seconds",):
-            np.testing.assert_array_equal(two.fit_report_[name], one.fit_report_[name])
-    drawn = [PartitionDisplay.from_estimator(own, limits=[[0, 1], [0, 1]]) for own in models]
-    np.testing.assert_array_equal(drawn[0].cells, drawn[1].cells)
-    assert "Partition" in ReportDisplay.from_estimator(two).to_html()
-
-
 def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
     two = models[1]
     opened = []
@@ -120,17 +106,6 @@ def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
     assert opened == sorted(opened)
 
 
-def test_bundles_that_were_not_read_for_long_are_closed(models, monkeypatch):
-    one, two = models
-    set_sizes(monkeypatch, {"daskls.store.reader.OPEN_NBYTES": 1})
-    drop_caches()
-    loaded = daskls.load(path_of(two))
-    np.testing.assert_array_equal(loaded.predict(QUERIES), one.predict(QUERIES))
-    np.testing.assert_array_equal(loaded.fit_report_.n_rows, one.fit_report_.n_rows)
-    reader = loaded._reader
-    assert len(reader._opened._entries) == 0 < len(reader.bundles)
-
-
 def test_the_table_of_some_cells_is_rows_of_the_whole(models):
     reader = models[1]._reader
     some, whole_table = reader.report_of_some(20), reader.report
@@ -154,13 +129,6 @@ def test_a_model_that_lacks_its_index_is_finished_in_the_same_way(models, tmp_pa
     assert again._reader.index.attrs["partition"] == "Nested"
 
 
-def test_a_copy_answers_alike(models, tmp_path):
-    one, two = models
-    two.save(tmp_path / "saved")
-    for copy in (daskls.load(tmp_path / "saved"), pickle.loads(pickle.dumps(two))):
-        np.testing.assert_array_equal(copy.predict(QUERIES), one.predict(QUERIES))
-
-
 def test_damage_is_refused(models, tmp_path):
     store = tmp_path / "m"
     shutil.copytree(path_of(models[1]), store)
@@ -178,10 +146,3 @@ def test_damage_is_refused(models, tmp_path):
     write_artifact(store, "index", {**arrays, "leaf_cells": moved}, index.attrs, replace=True)
     with pytest.raises(DamageError, match=str(store)):
         daskls.load(store).predict(QUERIES)
-
-
-def test_what_a_method_says_of_its_space(models):
-    for model in models:
-        reader = model._reader
-        assert method_of(reader.method).has_space(reader)
-        assert method_of(reader.method).space(reader).n_leaves == model.n_cells_

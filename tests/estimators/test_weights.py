@@ -36,10 +36,6 @@ def test_rows_of_weight_0_are_as_if_not_there(lazy, set_block_nbytes):
     assert_same_model(model, without)
 
 
-def test_weights_of_one_change_nothing():
-    assert_same_model(small_svc().fit(X, Y, np.ones(N)), small_svc().fit(X, Y))
-
-
 def test_weights_matter():
     weights = np.where(Y == 0, 50.0, 1.0)
     plain, weighted = small_svc(C=0.1).fit(X, Y), small_svc(C=0.1).fit(X, Y, weights)
@@ -76,26 +72,6 @@ def test_balanced_is_the_dict_of_its_weights(n_classes):
     assert_same_model(a, b)
     assert_same_model(a, c)
     assert any(a[name] != d[name] for name in a)
-
-
-def test_balanced_counts_rows_that_count():
-    weights = np.where(np.arange(N) % 3 > 0, 1.0, 0.0)
-    kept = weights > 0
-    a = small_svc(class_weight="balanced").fit(X, Y, weights)
-    b = small_svc(class_weight="balanced").fit(X[kept], Y[kept])
-    assert_same_model(a, b)
-
-
-@pytest.mark.parametrize("classes", [["ash", "beech", "cedar"], [-1, 5, 70]])
-def test_classes_of_a_data_set(classes, tmp_path):
-    with DatasetWriter(tmp_path / "d", 2, "f8", classes=classes, chunk_rows=90) as writer:
-        writer.append(X, Y)
-    model = small_svc(class_weight={classes[1]: 2.0}).fit(tmp_path / "d")
-    assert model.classes_.tolist() == classes
-    np.testing.assert_array_equal(
-        model.predict(X),
-        small_svc(class_weight={classes[1]: 2.0}).fit(X, np.array(classes)[Y]).predict(X),
-    )
 
 
 def test_a_class_of_the_data_set_that_has_no_row(tmp_path):
