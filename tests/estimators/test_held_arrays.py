@@ -1,6 +1,5 @@
 """NumPy arrays are read where they are by threads, and from disk by workers, with the same bits."""
 
-import dask
 import numpy as np
 import pytest
 from distributed import Client
@@ -14,6 +13,8 @@ from daskls.run import rows
 from daskls.run.blocks import HeldArray
 
 X, Y = checkers(700)
+
+
 LAYOUTS = {
     "C": np.ascontiguousarray,
     "Fortran": np.asfortranarray,
@@ -41,20 +42,6 @@ def test_any_layout_is_read_as_from_disk(layout, from_disk, monkeypatch):
         ours = small("VoronoiSVC").fit(given, Y)
     assert_same_model(from_disk("VoronoiSVC", X, Y), ours)
     np.testing.assert_array_equal(given, before)
-
-
-def test_a_file_that_is_mapped_is_not_copied(from_disk, monkeypatch, tmp_path):
-    np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr(rows, "save_array", None)
-    ours = small("VoronoiSVC").fit(np.load(tmp_path / "X.npy", mmap_mode="r"), Y)
-    monkeypatch.undo()
-    assert_same_model(from_disk("VoronoiSVC", X, Y), ours)
-
-
-def test_processes_read_from_disk(from_disk):
-    with dask.config.set(scheduler="processes", num_workers=2):
-        ours = small("VoronoiSVC").fit(X, Y)
-    assert_same_model(from_disk("VoronoiSVC", X, Y), ours)
 
 
 @settings(max_examples=60)

@@ -47,14 +47,6 @@ def test_score_on_the_path_of_a_data_set(tmp_path):
     assert model.score(path, da.from_array(LABELS, chunks=70)) == model.score(X, LABELS)
 
 
-def test_score_with_labels_that_have_no_classes(tmp_path):
-    model = small_svc().fit(X, Y)
-    assert model.score(write_dataset(tmp_path / "a.zarr")) == model.score(X, Y)
-    zarr.save_array(tmp_path / "y", Y)
-    assert model.score(X, zarr.open_array(tmp_path / "y")) == model.score(X, Y)
-    assert model.score(X, str(tmp_path / "y")) == model.score(X, Y)
-
-
 def test_what_cannot_be_scored(tmp_path):
     model = small_svc().fit(X, Y)
     unlabeled = tmp_path / "unlabeled.zarr"
@@ -67,9 +59,6 @@ def test_what_cannot_be_scored(tmp_path):
             model.score(rows)
     with pytest.raises(DataError, match=r"y holds 'left', but the model's classes are \[0, 1\]"):
         model.score(X, LABELS)
-    path = write_dataset(tmp_path / "named.zarr", classes=["left", "right"])
-    with pytest.raises(DataError, match=r"y holds '(left|right)', but the model's classes are"):
-        model.score(path)
     path = write_dataset(tmp_path / "codes.zarr", Y + 1)
     attributes = zarr.open_group(path, mode="r+").attrs
     attributes["classes"] = [0, 1]

@@ -25,13 +25,21 @@ def test_votes_are_those_of_scikit_learn(k, n_classes):
     np.testing.assert_allclose(model.decision_function(QUERIES), expected, atol=1e-12)
 
 
-def test_votes_are_weighted():
+def test_votes_are_weighted_and_equal_ones_are_of_the_first_class():
     X, y = checkers(N)
     weight = np.where(y == 1, 100.0, 1.0)
     model = KernelKNNClassifier(25).fit(X, y, sample_weight=weight)
     for query, label in zip(QUERIES, model.predict(QUERIES), strict=True):
         near = nearest_rows(X, query, 25)
         assert label == np.argmax(np.bincount(y[near], weight[near], minlength=2))
+    even = KernelKNNClassifier(6).fit(X, y)
+    tied = even.predict(QUERIES)[even.decision_function(QUERIES) == 0]
+    assert len(tied) > 5
+    assert not tied.any()
+    rows, labels = [[-1.0], [1.0], [-7.0], [7.0]], ["left", "right", "left", "right"]
+    halfway = KNNSVC(2, kernel="linear", C=1.0).fit(rows, labels)
+    assert halfway.decision_function([[0.0]]) == 0
+    assert halfway.predict([[0.0]]).tolist() == ["left"]
 
 
 @pytest.mark.parametrize(("degree", "coef0"), [(2, 0.0), (3, 1.0)])
@@ -39,12 +47,7 @@ def test_votes_in_a_polynomial_feature_space(degree, coef0):
     X, y = checkers(N)
     X = X * 4 - 2
     model = KernelKNNClassifier(7, kernel="poly", gamma=0.7, degree=degree, coef0=coef0).fit(X, y)
-
-    def kernel(a, b):
-        return (0.7 * a @ b.T + coef0) ** degree
-
-    own = np.einsum("ij,ij->i", X, X)
-    distances = (0.7 * own + coef0) ** degree - 2 * kernel(QUERIES, X)
+    distances = [feature_distances(X, query, 0.7, degree, coef0) for query in QUERIES]
     near = np.argsort(distances, axis=1, kind="stable")[:, :7]
     np.testing.assert_array_equal(model.predict(QUERIES), y[near].mean(axis=1) > 0.5)
 
@@ -55,10 +58,11 @@ def test_each_query_is_answered_by_the_svm_of_its_neighbors(kernel):
     params = {"C": 5.0, "gamma": 3.0, "kernel": kernel, "coef0": 1.0}
     model = KNNSVC(40, tol=1e-7, **params).fit(X, y)
     scores = model.decision_function(QUERIES)
-    metric = SlowMetric(X, params)
     n_svms = 0
     for query, score in zip(QUERIES, scores, strict=True):
-        near = metric.nearest(query, 40)
+        near = nearest_rows(X, query, 40)
+        if kernel == "poly":
+            near = np.argsort(feature_distances(X, query, 3.0, 3, 1.0), kind="stable")[:40]
         if len(set(y[near])) == 1:
             assert score == (1.0 if y[near][0] else -1.0)
             continue
@@ -69,26 +73,11 @@ def test_each_query_is_answered_by_the_svm_of_its_neighbors(kernel):
     assert n_svms > 20
 
 
-class SlowMetric:
-    """Neighbors in the feature space of a kernel, by brute force."""
-
-    def __init__(self, X, params):
-        self.X, self.params = X, params
-
-    def nearest(self, query, k):
-        if self.params["kernel"] != "poly":
-            return nearest_rows(self.X, query, k)
-        gamma, coef0 = self.params["gamma"], self.params["coef0"]
-        own = (gamma * (self.X**2).sum(axis=1) + coef0) ** 3
-        distances = own - 2 * (gamma * self.X @ query + coef0) ** 3
-        return np.argsort(distances, kind="stable")[:k]
-
-
-def test_all_rows_as_neighbors_are_the_usual_svm():
-    X, y = checkers(200, n_classes=3)
-    model = KNNSVC(10_000, C=10.0, gamma=5.0, tol=1e-7).fit(X, y)
-    svm = SVC(C=10.0, gamma=5.0, tol=1e-7, decision_function_shape="ovr").fit(X, y)
-    assert (model.predict(QUERIES) == svm.predict(QUERIES)).mean() > 0.99
+def feature_distances(X, query, gamma, degree, coef0):
+    """Return distances in the feature space of a polynomial, less what is the query's alone."""
+    return (gamma * (X**2).sum(axis=1) + coef0) ** degree - 2 * (
+        gamma * X @ query + coef0
+    ) ** degree
 
 
 @pytest.mark.parametrize("method", [KNNSVC, KernelKNNClassifier, KernelKNNRegressor])

@@ -12,8 +12,7 @@ from small import CLASSIFIERS, small
 from support import assert_same_model, checkers, small_svc
 
 import daskls
-from daskls import DataError, FalkNoiseFilter
-from daskls.store.arrays import find_array
+from daskls import DataError
 
 N = 300
 X, Y = checkers(N)
@@ -28,11 +27,9 @@ def two(first, second, dtype=None):
 
 TAKEN = {
     "int64": Y,
-    "uint8": Y.astype("u1"),
     "beyond int64": Y.astype("u8") + np.uint64(2**63),
     "bool": Y.astype(bool),
     "float64": Y.astype(float),
-    "float16": Y.astype("f2"),
     "numbers out of order": two(-1, 10, "i8"),
     "text": two("left", "right", "U5"),
     "text as objects": two("left", "right"),
@@ -45,12 +42,10 @@ REFUSED = {
         two("2020-01-01", "2020-01-02", "M8[D]"),
         r"y holds dates \(datetime64\[D\]\); .*astype\(str\)",
     ),
-    "durations": (Y.astype("m8[s]"), r"y holds durations \(timedelta64\[s\]\); .*astype\(int\)"),
     "complex": (Y * 1j, r"y holds complex numbers \(complex128\); .*np\.unique"),
     "date objects": (two(datetime.date(2020, 1, 1), 0), r"y holds .*\(date\) in row ROW; labels"),
     "Decimal": (two(Decimal(1), Decimal(2)), r"y holds Decimal\('\d'\) \(Decimal\) in row 0; lab"),
     "None": (two(None, "right"), r"y holds None \(NoneType\) in row ROW; labels are .*Remove"),
-    "None and numbers": (two(None, 1), r"y holds None \(NoneType\) in row ROW; labels"),
     "mixed": (two(7, "right"), r"y holds 7 \(int\) in row ROW; labels are .*all of one kind"),
     "NaN and text": (two(np.nan, "right"), r"y holds nan \(float\) in row ROW; labels"),
     "tuples": (two((1, 2), (3, 4)), r"y holds \(\d, \d\) \(tuple\) in row 0; labels"),
@@ -91,12 +86,8 @@ def test_taken_alike_and_kept(y, plain, tmp_path):
 
 def test_text_of_a_zarr_array(tmp_path):
     y = hold("zarr", TAKEN["text of NumPy 2"], tmp_path)
-    assert small_svc().fit(X, y).classes_.tolist() == ["left", "right"]
-    assert small_svc().fit(X, tmp_path / "y").classes_.tolist() == ["left", "right"]
-    # Text has no width of its own that would bound a chunk.
-    words = np.array(["l" * 100, "r" * 90], np.dtypes.StringDType())[np.arange(30_000) % 2]
-    zarr.create_array(tmp_path / "long", data=words, chunks=(30_000,))
-    assert find_array(tmp_path / "long").read(0, 30_000).tolist() == words.tolist()
+    for given in (y, tmp_path / "y"):
+        assert small_svc().fit(X, given).classes_.tolist() == ["left", "right"]
 
 
 # A list of numbers, or of rows, is something else.
@@ -136,13 +127,9 @@ def test_a_column_of_pandas(plain):
 
 WEIGHTS = {
     "number": (2.0, r"sample_weight is 2\.0, a single value; give one number per row"),
-    "number of NumPy": (np.float64(2.0), "sample_weight is .*a single value"),
     "text": (np.full(N, "1"), "sample_weight has dtype <U1, but weights are numbers"),
-    "list of text": (["1"] * N, "sample_weight has dtype <U1, but weights are numbers"),
     "lazy text": (da.full(N, "1", chunks=90), "sample_weight has dtype <U1, but weights"),
     "objects": (np.full(N, None), "sample_weight has dtype object, but weights"),
-    "lazy objects": (da.full(N, None, chunks=90, dtype=object), "sample_weight has dtype object"),
-    "complex": (np.full(N, 1j), "sample_weight has dtype complex128, but weights"),
     "dates": (np.full(N, "2020-01-01", "M8[D]"), r"sample_weight has dtype datetime64\[D\]"),
     "lazy number": (da.asarray(2.0), r"sample_weight must have 1 dimension, got shape \(\)"),
 }
@@ -181,19 +168,12 @@ def test_masked_arrays_are_refused(name, lazy, plain):
         with pytest.raises(DataError, match=message):
             call(**given)
     if name == "X":
-        for ask in (plain.predict, plain.decision_function):
-            with pytest.raises(DataError, match=message):
-                ask(given["X"])
-        noise = FalkNoiseFilter(30, C=1.0, gamma=1.0, random_state=0).fit(X, Y)
         with pytest.raises(DataError, match=message):
-            noise.transform(given["X"])
-
-
-def test_masks_that_a_dask_array_does_not_tell_of(plain):
-    hidden = da.from_array(X, chunks=90).map_blocks(masked, meta=np.empty((0, 2)))
-    for call in (lambda: small_svc().fit(hidden, Y), lambda: plain.predict(hidden).compute()):
+            plain.predict(given["X"])
+        # What a Dask array does not tell of.
+        hidden = da.from_array(X, chunks=90).map_blocks(masked, meta=np.empty((0, 2)))
         with pytest.raises(DataError, match="X is a masked array"):
-            call()
+            plain.predict(hidden).compute()
 
 
 # No rows
@@ -203,18 +183,15 @@ def test_masks_that_a_dask_array_does_not_tell_of(plain):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_predictions_of_no_rows(name, n_classes, tmp_path):
     rows, y = checkers(N, n_classes=n_classes)
-    names = np.array(["a", "b", "c"])
-    model = small(name).fit(rows, names[y])
-    for ask in (model.predict, model.decision_function):
-        with pytest.raises(DataError, match=r"Found array with 0 sample\(s\) \(shape=\(0, 2\)\)"):
-            ask(rows[:0])
+    model = small(name).fit(rows, np.array(["a", "b", "c"])[y])
+    with pytest.raises(DataError, match=r"Found array with 0 sample\(s\) \(shape=\(0, 2\)\)"):
+        model.predict(rows[:0])
     some = np.asarray(model.decision_function(rows[:1]))
-    zarr.create_array(tmp_path / "X", shape=(0, 2), chunks=(1, 2), dtype="f8")
-    for none in (da.from_array(rows[:0]), tmp_path / "X"):
-        labels, scores = model.predict(none), model.decision_function(none)
-        assert labels.shape == labels.compute().shape == (0,)
-        assert labels.dtype == labels.compute().dtype == model.classes_.dtype
-        assert scores.shape == scores.compute().shape == (0, *some.shape[1:])
-        assert scores.dtype == scores.compute().dtype == np.float64
-    model.predict_to_zarr(tmp_path / "X", tmp_path / "out")
+    none = zarr.create_array(tmp_path / "X", shape=(0, 2), chunks=(1, 2), dtype="f8")
+    labels, scores = model.predict(none), model.decision_function(none)
+    assert labels.shape == labels.compute().shape == (0,)
+    assert labels.dtype == labels.compute().dtype == model.classes_.dtype
+    assert scores.shape == scores.compute().shape == (0, *some.shape[1:])
+    assert scores.dtype == scores.compute().dtype == np.float64
+    model.predict_to_zarr(none, tmp_path / "out")
     assert zarr.open_array(tmp_path / "out").shape == (0,)

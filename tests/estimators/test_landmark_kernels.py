@@ -10,8 +10,7 @@ from sklearn.svm import SVC
 from small import task_memory
 from support import checkers, load_real
 
-from daskls import LandmarkSVC, MemoryPlanError, ParameterError
-from daskls.methods.landmarks.parts import read_linear_model
+from daskls import LandmarkSVC, MemoryPlanError
 from daskls.records import KernelSpec
 from daskls.solvers.landmarks import find_features
 
@@ -114,15 +113,6 @@ def test_one_cluster_solves_xor_where_it_is_linear_it_fails():
         assert model.fit(X, y).score(X, y) > 0.95, kernel
 
 
-def test_components_have_the_features_of_drawn_rows():
-    X, y = checkers(700)
-    params = {"kernel": "rbf", "n_landmarks": 2, "n_cells": 2}
-    drawn = small_landmarks(**params).fit(X, y)
-    found = read_linear_model(small_landmarks(**params, landmarks="pca").fit(X, y)._reader)
-    rows = drawn.landmarks_ - drawn.center_
-    np.testing.assert_allclose(found.features.points, rows @ found.landmarks.T, atol=1e-12)
-
-
 @pytest.mark.parametrize(("n", "expected"), [(300, 100), (40, 40)])
 def test_a_kernel_has_a_hundred_landmarks_or_all_rows(n, expected):
     X, y = checkers(n)
@@ -142,21 +132,6 @@ def test_copies_among_landmarks_add_nothing():
     # Where no image has a length, there is no feature.
     nothing = find_features(0 * Z, center, Z, None, KernelSpec("poly", 1.0))
     assert not nothing.root.any()
-
-
-def test_what_has_no_effect_is_refused():
-    X, y = checkers(30)
-    for params, text in (
-        ({"kernel_gamma": 2.0}, "kernel_gamma=2.0 has no effect with kernel='linear'"),
-        ({"degree": 2}, "degree=2 has no effect with kernel='linear'"),
-        ({"kernel": "rbf", "coef0": 1.0}, "coef0=1.0 has no effect with kernel='rbf'"),
-        ({"kernel": "rbf", "gamma": 1.0}, 'gamma=1 has no effect with projection="linear"'),
-    ):
-        with pytest.raises(ParameterError, match=text):
-            small_landmarks(**params).fit(X, y)
-    for name, value in (("kernel", "laplacian"), ("kernel_gamma", 0.0), ("degree", 0)):
-        with pytest.raises(ValueError, match=f"The '{name}' parameter"):
-            small_landmarks(**{name: value}).fit(X, y)
 
 
 def test_a_map_that_fits_no_worker_is_refused():

@@ -102,13 +102,6 @@ def test_rows_are_trained_and_answered_in_their_cells():
     assert cells.tolist() == [slow.walk(row) for row in QUERIES.tolist()]
 
 
-def test_leaves_that_are_not_cut_are_the_cells():
-    X, y = checkers(80)
-    model = small_svc(cell_size=80).fit(X, y)
-    assert model_partition(model._reader).kind == "Clusters"
-    assert model.fit_report_.n_rows.sum() == 80
-
-
 def test_a_kind_that_leaves_a_cell_too_large_is_refused(clusters, monkeypatch):
     cut_by(monkeypatch, clusters.Uncut)
     message = rf"'Uncut' has a cell of \d+ rows, but the plan allows {CELL_SIZE}"

@@ -15,7 +15,6 @@ from zarr.storage import _local
 from daskls import MemoryPlanError, RandomChunkSVC
 from daskls.run import rows
 from daskls.sources.door import open_source
-from daskls.store.objects import Scratch
 
 N = 600
 X, Y = checkers(N)
@@ -64,14 +63,6 @@ def test_the_model_and_its_answers_are_those_of_small_chunks(kind, tmp_path, sma
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "out")[:], expected.predict(X))
     # A Dask array's answer keeps its chunks.
     assert kind != "dask" or scores.chunks == ((N,),)
-
-
-def test_its_blocks_are_tasks_of_their_own(tmp_path, small_blocks):
-    write(tmp_path / "X", **PACKED)
-    with rows.open_rows(tmp_path / "X", Y, None, Scratch.at(tmp_path / "scratch")) as opened:
-        assert opened.X.chunks[0] == (50,) * 12
-    whole = rows.open_whole(open_source(tmp_path / "X"), 50 * 16)
-    assert rows.cut_large(whole, 50 * 16).chunks[0] == (50,) * 12
 
 
 def test_a_packed_chunk_is_unpacked_once_a_pass(tmp_path, small_blocks, chunk_reads):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support import SlowModel, checkers, is_close, model_bits, path_of, small_svc
 
-from daskls import RandomChunkSVC, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
+from daskls import VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 from daskls.partition.stored import model_partition
 from daskls.partition.tree import route_rows
 
@@ -164,11 +164,6 @@ def test_the_default_follows_from_the_data(maker, params, shape, expected):
     assert plans[0].exchange == plans[1].exchange
 
 
-def test_chunks_are_one_partition():
-    own = RandomChunkSVC(loss="squared_error", **SQUARES)._request().for_data(50_000, 32, 2)
-    assert (own.cell_size, own.n_partitions) == (3847, 1)
-
-
 def partitions_of(model):
     return int(model.fit_report_.partition.max()) + 1
 
@@ -193,15 +188,6 @@ def test_reserved_rows_do_not_count():
     )
     assert default.plan(X).n_models == one.plan(X).n_models
     assert partitions_of(default.fit(X, y * 1.0)) == 1
-
-
-@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
-def test_one_feature_has_one_way_to_be_cut():
-    X = np.random.default_rng(0).random((400, 1))
-    model = small_svc(n_partitions=2).fit(X, X[:, 0] > 0.6)
-    first, second = model_partition(model._reader).trees
-    np.testing.assert_allclose(np.sort(second.thresholds), np.sort(first.thresholds), rtol=1e-12)
-    assert model.score(X, X[:, 0] > 0.6) > 0.95
 
 
 def test_equal_rows_are_one_cell_in_every_partition():

@@ -8,7 +8,7 @@ import zarr
 from support import Calls, CountingScheduler, checkers, small_svc, tiny_blocks
 
 from daskls import DataError, StoreError
-from daskls.methods import predict, to_zarr
+from daskls.methods import predict
 
 N = 600
 X, Y = checkers(N, seed=1)
@@ -76,29 +76,6 @@ def test_chunks_order_dtype_and_meta(model, many, chunks, monkeypatch):
         np.testing.assert_array_equal(lazy.compute(), plain)
 
 
-def test_rows_of_any_order_and_type(model):
-    plain = model.decision_function(QUERIES)
-    for other in (
-        np.asfortranarray(QUERIES),
-        np.repeat(QUERIES, 2, axis=0)[::2],
-        QUERIES.tolist(),
-        QUERIES.astype(">f8"),
-    ):
-        np.testing.assert_array_equal(model.decision_function(other), plain)
-    shuffled = np.random.default_rng(0).permutation(len(QUERIES))
-    np.testing.assert_array_equal(model.decision_function(QUERIES[shuffled]), plain[shuffled])
-
-
-def test_with_a_client(model, many, client, tmp_path):
-    for fitted in (model, many):
-        rows = da.from_array(QUERIES, chunks=125)
-        np.testing.assert_array_equal(
-            fitted.decision_function(rows).compute(), fitted.decision_function(QUERIES)
-        )
-    many.predict_to_zarr(rows, tmp_path / "out")
-    np.testing.assert_array_equal(zarr.open(tmp_path / "out")[:], many.predict(QUERIES))
-
-
 @pytest.mark.parametrize("kind", ["Dask", "Zarr", "path", "NumPy"])
 def test_predict_to_zarr_equals_predict(model, many, kind, tmp_path, monkeypatch):
     tiny_blocks(monkeypatch, 120 * 16)
@@ -125,20 +102,6 @@ def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_p
         model.predict_to_zarr(da.from_array(rows, chunks=100), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     model.predict_to_zarr(da.from_array(QUERIES, chunks=100), tmp_path / "out")
-
-
-def test_tiny_chunks_are_merged(many, monkeypatch, tmp_path):
-    model = many
-    tiny_blocks(monkeypatch, 250 * 16)
-    rows = da.from_array(QUERIES, chunks=(1, 2))
-    calls = Calls(monkeypatch, predict, "predict_block", lambda X, *args, **kwargs: len(X))
-    lazy = model.predict(rows)
-    calls.keys.clear()
-    lazy.compute(optimize_graph=False)
-    assert calls.keys == [250, 250]
-    calls = Calls(monkeypatch, to_zarr, "predict_block", lambda X, *args, **kwargs: len(X))
-    model.predict_to_zarr(rows, tmp_path / "out")
-    assert calls.keys == [250, 250]
 
 
 def test_tasks_grow_with_blocks_and_not_with_cells(monkeypatch):

@@ -5,7 +5,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from small import connected, small_sample, tiny_tasks
+from small import small_sample
 from support import (
     assert_same_model,
     checkers,
@@ -37,15 +37,6 @@ def test_the_sampled_tree_differs_from_the_exact_one(monkeypatch):
     # All rows are in some cell either way.
     assert sampled.fit_report_.n_rows.sum() == exact.fit_report_.n_rows.sum() == N
     assert sampled.fit_report_.n_rows.max() <= 100
-
-
-def test_a_sampled_tree_is_one_tree_on_any_chunks(many_leaves, two_workers):
-    X, y = checkers(N)
-    expected = small_svc().fit(X, y)
-    for chunks, cluster in [((N,), None), ((500, 1, 399, 300), two_workers)]:
-        with connected(cluster) as client, tiny_tasks(N_BUNDLES=4):
-            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
-            assert_same_model(expected, small_svc(client=client).fit(*rows))
 
 
 def test_all_kinds_of_input_give_one_model(tmp_path, many_leaves, set_block_nbytes):

@@ -106,29 +106,6 @@ def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
     assert opened == sorted(opened)
 
 
-def test_the_table_of_some_cells_is_rows_of_the_whole(models):
-    reader = models[1]._reader
-    some, whole_table = reader.report_of_some(20), reader.report
-    assert 5 < len(some) < 40 < len(whole_table)
-    for name in ("cell", "leaf", "n_rows", "radius", "seconds"):
-        np.testing.assert_array_equal(some[name], whole_table[some.cell][name])
-    assert reader.report_of_some(10**6) is whole_table
-
-
-def test_a_model_that_lacks_its_index_is_finished_in_the_same_way(models, tmp_path, monkeypatch):
-    folder = tmp_path / "copy"
-    shutil.copytree(path_of(models[1]), folder)
-    (folder / "index").unlink()
-    with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="threads"):
-        small_sample(patch, 300)
-        set_sizes(patch, {"daskls.plan.bundles.MIN_LEAVES": 6, **NESTED})
-        again = fit(folder)
-    np.testing.assert_array_equal(
-        again.decision_function(QUERIES), models[0].decision_function(QUERIES)
-    )
-    assert again._reader.index.attrs["partition"] == "Nested"
-
-
 def test_damage_is_refused(models, tmp_path):
     store = tmp_path / "m"
     shutil.copytree(path_of(models[1]), store)

@@ -3,7 +3,7 @@
 import dask.array as da
 import numpy as np
 import pytest
-from support import assert_same_model, checkers, few, model_bits, small_svc
+from support import assert_same_model, checkers, model_bits, small_svc
 
 from daskls.store.dataset import DatasetWriter
 
@@ -16,30 +16,19 @@ def all_but_fingerprint(model):
     return {name: bits for name, bits in model_bits(model).items() if name != "fingerprint"}
 
 
-@pytest.mark.parametrize("lazy", few([False, True]))
-def test_rows_of_weight_0_are_as_if_not_there(lazy, set_block_nbytes):
-    set_block_nbytes(1 if lazy else 50 * 16)
-    rng = np.random.default_rng(0)
-    weights = rng.choice([0.0, 0.5, 3.0], N)
+def test_rows_of_weight_0_are_as_if_not_there(set_block_nbytes):
+    set_block_nbytes(1)
+    weights = np.random.default_rng(0).choice([0.0, 0.5, 3.0], N)
     # A whole block without weight, and a class that only such rows hold.
     weights[100:200] = 0.0
     y = Y.copy()
     y[100:150] = 9
     kept = weights > 0
-    without = small_svc().fit(X[kept], y[kept], weights[kept])
-    rows = [X, y, weights]
-    if lazy:
-        rows = [da.from_array(a, chunks=(50, *a.shape[1:])) for a in rows]
+    rows = [da.from_array(a, chunks=(50, *a.shape[1:])) for a in (X, y, weights)]
     model = small_svc().fit(*rows)
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.fit_report_.n_rows.sum() == kept.sum()
-    assert_same_model(model, without)
-
-
-def test_weights_matter():
-    weights = np.where(Y == 0, 50.0, 1.0)
-    plain, weighted = small_svc(C=0.1).fit(X, Y), small_svc(C=0.1).fit(X, Y, weights)
-    assert (weighted.predict(QUERIES) == 0).sum() > (plain.predict(QUERIES) == 0).sum()
+    assert_same_model(model, small_svc().fit(X[kept], y[kept], weights[kept]))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
