@@ -37,8 +37,6 @@ def told_by(model, X=X, y=Y):
     return [str(warning.message) for warning in caught]
 
 
-# Edges of the grid
-
 EDGES = {
     "gamma larger": (
         {"gamma": [0.01, 0.1, 1.0]},
@@ -116,8 +114,6 @@ def test_one_choice_for_all_cells_is_told_apart():
     assert told_by(inside) == []
 
 
-# Nothing to say
-
 RNG = np.random.default_rng(0)
 NOISY = checkers(900, noise=0.2)
 # Nearly always 0, as pixels at the margin: a small spread, but no unit of its own.
@@ -170,9 +166,6 @@ def test_units_far_apart_are_told_at_the_line_of_fit():
     assert [own.filename for own in told] == [__file__]
 
 
-# Cells of one class
-
-
 def one_sided(n_cells):
     """Return rows in cells of 100, all but a few of them of one class."""
     rows = np.linspace(0, 1, 100 * n_cells)[:, None]
@@ -191,9 +184,6 @@ def test_cells_of_one_class_say_how_many(make):
     share = model.fit_report_.n_rows[model.fit_report_.n_classes == 1].sum() / len(rows)
     assert message.startswith(f"{n} of {model.n_cells_} cells ({share:.0%} of the rows)")
     assert f"Raise cell_size above {model.fit_report_.n_rows.max()}" in message
-
-
-# Dimensions
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_error"])
@@ -216,9 +206,6 @@ def test_cells_that_do_not_shrink_are_told(loss):
     # Chunks at random have no place in space.
     chunked = RandomChunkSVC(chunk_size=150, random_state=0, **params)
     assert told_by(chunked, rows, labels) == []
-
-
-# Chunks
 
 
 @pytest.mark.slow
@@ -246,9 +233,6 @@ def test_a_whole_chunk_of_dask_counts(tmp_path):
     large = da.zeros((1 << 22, 8), chunks=(1 << 22, 8))
     with open_rows(large, da.zeros(1 << 22), None, Scratch.at(tmp_path / "rows")) as rows:
         assert (rows.source_nbytes, rows.n_chunks) == (large.nbytes, 1)
-
-
-# Labels
 
 
 @pytest.mark.parametrize("make", [np.asarray, lambda y: da.from_array(y, chunks=100)])

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,15 +16,10 @@ from daskls import (
     KernelKNNClassifier,
     KernelKNNRegressor,
     KNNSVMNoiseFilter,
-    MemoryPlanError,
     ParameterError,
     StoreError,
 )
 from daskls.errors import DamageError
-from daskls.memory import TaskSizes
-from daskls.methods.neighborhoods.method import KNN
-from daskls.plan.bundles import Resources
-from daskls.records import SolverSpec
 from daskls.store.caches import drop_caches
 
 APPROXIMATE = {"neighbors": "approximate", "random_state": 0}
@@ -50,14 +44,6 @@ def test_exact_neighbors_load_no_pynndescent():
     code = "import sys, daskls; daskls.KernelKNNClassifier(1).fit([[0.0], [1.0]], [0, 1])"
     code = f"{code}.predict([[0.0]]); assert 'pynndescent' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], env=python_env(), check=True)
-
-
-def test_a_graph_that_does_not_fit_is_refused_before_it_is_built():
-    sizes, resources = TaskSizes(1000, 4, 2, 1000, SolverSpec()), Resources(1, 100 << 20)
-    sizes = replace(sizes, n_rows=10**6, leaf_rows=1000, block_rows=100)
-    KNN((5,)).check(sizes, resources)
-    with pytest.raises(MemoryPlanError, match=r'The graph of 8388 rows .*pass neighbors="exact"'):
-        KNN((5,), n_groups=3).check(sizes, resources)
 
 
 @pytest.mark.slow

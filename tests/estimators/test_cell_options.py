@@ -10,7 +10,6 @@ from support import PAPERS, checkers
 
 from daskls import (
     MemoryPlanError,
-    ParameterError,
     RandomChunkSVC,
     StoreError,
     VoronoiSVC,
@@ -38,14 +37,6 @@ def test_a_model_keeps_it_and_another_value_is_another_fit(name, tmp_path):
         plain.set_params(**{name: value}).fit(X, Y)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_it_has_no_effect_on_squares(name):
-    with pytest.raises(ParameterError, match=f"{name}=.* has no effect with loss='squared_error'"):
-        VoronoiSVC(**{name: OPTIONS[name][0]}).fit(X, Y)
-
-
-# Values of a grid
-
 OWN = {VoronoiSVC: {"cell_size": 120}, RandomChunkSVC: {"chunk_size": 120}}
 
 
@@ -70,22 +61,30 @@ def test_one_number_stands_for_both_axes_and_ten_for_none():
     assert (values(4) != values(None)).any()
 
 
-@pytest.mark.parametrize("wrong", [[], [3, 4, 5], 20.5, [20, 1], True, "20", [[3, 4]], [3, None]])
-def test_what_is_no_shape_is_refused(wrong):
-    # Of a number out of range scikit-learn says so.
-    with pytest.raises(ValueError, match=r"n_grid.*(at least 2|range \[2, inf\)|flat list)"):
-        VoronoiSVC(n_grid=wrong, **OWN[VoronoiSVC], **PAPER).fit(X, Y)
+NO_SHAPE = r"n_grid.*(at least 2|range \[2, inf\)|flat list)"
+REFUSED = [
+    *(({"n_grid": wrong}, NO_SHAPE) for wrong in ([], [3, 4, 5], [20, 1], True, "20", [[3, 4]])),
+    *(({"n_grid": 5, "C": 1.0, **own}, r"n_grid=5 has no effect: C is given.*Leave")
+      for own in ({"gamma": 1.0}, {"kernel": "linear"})),
+    *(({name: value, "loss": "squared_error"}, f"{name}=.* has no effect with loss='squared_error'")
+      for name, (value, _) in OPTIONS.items()),
+    ({"cache_size": 1.0, "fit_intercept": True}, r"cache_size=1\.0 is for SVMs without offset"),
+    ({"cache_size": 0}, "'cache_size' parameter"),
+    ({"scoring": "roc_auc"}, r"'scoring' parameter .*'tpr_x_tnr'"),
+]  # fmt: skip
 
 
-def test_a_grid_that_nobody_searches_is_refused():
-    given = {**OWN[VoronoiSVC], **PAPER, "n_grid": 5, "C": 1.0}
-    for params in ({"gamma": 1.0}, {"kernel": "linear"}):
-        with pytest.raises(ParameterError, match=r"n_grid=5 has no effect: C is given.*Leave"):
-            VoronoiSVC(**{**given, **params}).fit(X, Y)
-    assert (VoronoiSVC(search="full", **given).fit(X, Y).fit_report_.n_tried == 5).all()
+@pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
+def test_what_cannot_be_is_one_error(params, message):
+    own = {} if "loss" in params else PAPER
+    with pytest.raises(ValueError, match=message):
+        VoronoiSVC(**{**own, **params}).fit(X, Y)
 
 
-# Memory of kernel values
+def test_a_given_C_is_searched_with_a_grid_of_widths():
+    model = VoronoiSVC(120, search="full", n_grid=5, C=1.0, **PAPER).fit(X, Y)
+    assert (model.fit_report_.n_tried == 5).all()
+
 
 GIVEN = {"C": [1.0, 30.0], "gamma": [5.0, 50.0], "tol": 1e-6}
 
@@ -101,13 +100,6 @@ def test_decisions_are_those_of_whole_matrices(kind):
     assert (some != whole).any()
 
 
-def test_what_holds_matrices_whole_refuses_it():
-    with pytest.raises(ParameterError, match=r"cache_size=1\.0 is for SVMs without offset; with"):
-        VoronoiSVC(cache_size=1.0, fit_intercept=True, **PAPER).fit(X, Y)
-    with pytest.raises(ValueError, match="'cache_size' parameter"):
-        VoronoiSVC(cache_size=0, **PAPER).fit(X, Y)
-
-
 def test_a_plan_that_refuses_names_a_size_that_fits():
     rows = np.random.default_rng(0).random((2600, 2)).astype(np.float32)
     labels = (rows[:, 0] > 0.5).astype(int)
@@ -119,9 +111,6 @@ def test_a_plan_that_refuses_names_a_size_that_fits():
         VoronoiSVC(2600, cache_size=size, **params).fit(rows, labels)
         with pytest.raises(MemoryPlanError):
             VoronoiSVC(2600, cache_size=4 * size, **params).fit(rows, labels)
-
-
-# Rates of a rare class
 
 
 def rare(n, seed):
@@ -148,19 +137,3 @@ def test_cells_that_choose_by_recalls_find_the_rare_class(kind):
     assert product(scored, new, labels) > product(plain, new, labels) + 0.05
     assert (plain.fit_report_.validation_error < 0.35).all()
     assert (scored.fit_report_.validation_error[scored.fit_report_.n_classes > 1] > 0.35).all()
-
-
-def test_a_cell_of_one_class_has_nothing_to_choose():
-    X, y = RARE
-    far = np.r_[X, X + 100]
-    labels = np.r_[y, np.zeros(len(X), int)]
-    model = VoronoiSVC(300, scoring="tpr_x_tnr", **PAPER).fit(far, labels)
-    alone = model.fit_report_[model.fit_report_.n_classes == 1]
-    assert len(alone) > 0
-    assert (alone.n_trained == 0).all()
-    assert (model.predict(X + 100) == 0).all()
-
-
-def test_what_is_no_scoring_is_refused():
-    with pytest.raises(ValueError, match=r"'scoring' parameter .*'tpr_x_tnr'"):
-        VoronoiSVC(scoring="roc_auc", **PAPER).fit(X, Y)

@@ -106,15 +106,6 @@ def test_chunks_are_full_and_hold_every_row(size, n_chunks):
     assert rows.max() - rows.min() <= 1
 
 
-def test_weights_scale_costs():
-    X, y = checkers(N)
-    doubled = small_chunks().fit(X, y, sample_weight=np.full(N, 2.0))
-    costly = small_chunks(C=20.0).fit(X, y)
-    np.testing.assert_allclose(
-        doubled.decision_function(QUERIES), costly.decision_function(QUERIES), atol=1e-4
-    )
-
-
 def test_a_chunk_that_fits_no_worker_is_refused():
     X, y = checkers(N)
     refused = r"A chunk of 900 rows .* lower chunk_size to about"
@@ -122,9 +113,6 @@ def test_a_chunk_that_fits_no_worker_is_refused():
         small_chunks(chunk_size=900).fit(X, y)
     with pytest.raises(ValueError, match="chunk_size"):
         small_chunks(chunk_size=1).fit(X, y)
-
-
-# Indecision
 
 
 def test_indecision_counts_decision_values_near_zero():

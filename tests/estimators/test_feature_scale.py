@@ -7,7 +7,6 @@ from support import checkers
 
 import daskls
 from daskls import (
-    DataError,
     FalkNoiseFilter,
     KernelKNNClassifier,
     KNNSVMNoiseFilter,
@@ -86,31 +85,17 @@ def test_rare_values_and_a_constant_have_a_spread():
     assert (model.predict(queries) == plain.predict(Q)).mean() > 0.97
 
 
-def test_offsets_are_taken_off_before_rows_become_float32():
-    model = small("VoronoiSVC", feature_scale="spread").fit(X + 1e7, Y)
-    plain = small("VoronoiSVC", feature_scale="spread").fit(X, Y)
-    assert (model.predict(Q + 1e7) == plain.predict(Q)).mean() > 0.99
-
-
-def test_queries_far_away_are_answered():
-    model = small("VoronoiSVC", feature_scale=[1e10, 1.0]).fit(X * [1e-10, 1], Y)
-    assert np.isfinite(model.decision_function([[1e17, 0.5], [-1e17, 0.5]])).all()
-
-
 @pytest.mark.parametrize(
     ("scale", "params", "said"),
     [
         ([1.0], {}, "1 factors, but X has 2 features"),
         ([1.0, -1.0], {}, "negative or not finite"),
-        ([1.0, np.nan], {}, "negative or not finite"),
         ([0.0, 0.0], {}, "none above 0"),
         ([[1.0, 1.0]], {}, "got shape"),
-        ([True, False], {}, "must be a list of numbers"),
         ([1e-40, 1.0], {}, "from 1e-30 to 1e"),
         ([1e20, 1.0], {}, "takes values of it beyond"),
         (["a", "b"], {}, "must be a list of numbers"),
         ("spread", {"kernel": "linear"}, "for kernels of distances"),
-        ("spread", {"kernel": "poly"}, "for kernels of distances"),
     ],
 )
 def test_what_is_no_scale_is_refused(scale, params, said):
@@ -118,24 +103,11 @@ def test_what_is_no_scale_is_refused(scale, params, said):
         small("VoronoiSVC", feature_scale=scale, **params).fit(X, Y)
 
 
-def test_a_store_of_another_scale_is_another_fit(tmp_path):
-    small("VoronoiSVC", feature_scale="spread", store=tmp_path / "m").fit(X, Y)
-    with pytest.raises(StoreError, match="scaling was"):
-        small("VoronoiSVC", store=tmp_path / "m").fit(X, Y)
-
-
 def test_a_model_without_its_scale_answers_nothing(tmp_path):
     path = tmp_path / "m"
-    model = small("VoronoiSVC", feature_scale="spread", store=path).fit(X, Y)
-    before = model.decision_function(Q)
+    small("VoronoiSVC", feature_scale="spread", store=path).fit(X, Y)
+    with pytest.raises(StoreError, match="scaling was"):
+        small("VoronoiSVC", store=path).fit(X, Y)
     (path / "scale").unlink()
     with pytest.raises(StoreError, match="lacks the scale"):
         daskls.load(path)
-    again = small("VoronoiSVC", feature_scale="spread", store=path).fit(X, Y)
-    np.testing.assert_array_equal(again.decision_function(Q), before)
-
-
-def test_other_widths_are_refused_as_ever():
-    model = small("VoronoiSVC", feature_scale=[1, 0]).fit(X, Y)
-    with pytest.raises(DataError, match="expecting 2 features"):
-        model.predict(Q[:, :1])

@@ -21,26 +21,18 @@ def small_chunks(**params):
     return RandomChunkSVC(**{"chunk_size": 40, "cv": 2, **NO_GRID, **params})
 
 
-@pytest.mark.parametrize(
-    ("model", "remedy"),
-    [
-        (small_svc(cell_size=40, cv=41), "raise cell_size"),
-        (small_chunks(cv=41), "raise chunk_size"),
-    ],
-)
-def test_cells_of_fewer_rows_than_folds_are_trained_and_counted(model, remedy):
+@pytest.mark.parametrize("remedy", ["raise cell_size", "raise chunk_size"])
+def test_cells_of_fewer_rows_than_folds_are_trained_and_counted(remedy):
     X, y = checkers(400, noise=0.0)
+    model = small_svc(cell_size=40, cv=41) if "cell" in remedy else small_chunks(cv=41)
     with pytest.warns(UserWarning, match="fewer rows than cv=41") as caught:
-        model.fit(X, y)
-    report = model.fit_report_
-    n_cells = int((report.n_classes > 1).sum())
-    assert n_cells >= 10
+        report = model.fit(X, y).fit_report_
+    trained = report[report.n_classes > 1]
     (message,) = [str(warning.message) for warning in caught]
-    assert message.startswith(f"{n_cells} of {len(report)} cells ")
+    assert message.startswith(f"{len(trained)} of {len(report)} cells ")
     assert remedy in message
     # One solve a row: each is held out once.
-    trained = report[report.n_classes > 1]
-    np.testing.assert_array_equal(trained.n_trained >= trained.n_rows, True)
+    assert (trained.n_trained >= trained.n_rows).all()
     assert np.isfinite(trained.validation_error).all()
     assert model.score(X, y) > 0.85
 
@@ -127,25 +119,19 @@ SMALLEST = [name for name in ENTRIES if "NoiseFilter" not in name]
 
 @pytest.mark.parametrize("name", SMALLEST)
 @pytest.mark.parametrize("n_rows", [1, 2, 3])
-@pytest.mark.parametrize("as_given", [np.asarray, lambda a: da.from_array(a, chunks=1)])
-def test_the_fewest_rows_are_answered_or_refused(name, n_rows, as_given):
+@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
+def test_the_fewest_rows_are_answered_or_refused(name, n_rows):
     X, y = np.linspace(0, 1, n_rows)[:, None], np.arange(n_rows) % 2
-    model, refusal = getattr(daskls, name)(random_state=0), ""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AdviceWarning)
-        try:
-            model.fit(as_given(X), as_given(y))
-        except (DataError, ParameterError) as error:
-            refusal = str(error)
-    if refusal:
+    model = getattr(daskls, name)(random_state=0)
+    try:
+        model.fit(da.from_array(X, chunks=1), da.from_array(y, chunks=1))
+    except (DataError, ParameterError) as error:
         # What, and the limit or the remedy.
-        assert re.search(r"\brows?\b|sample\(s\)", refusal)
-        assert re.search(r"minimum of 2|at least|Lower|fit on more", refusal)
+        assert re.search(r"\brows?\b|sample\(s\)", str(error))
+        assert re.search(r"minimum of 2|at least|Lower|fit on more", str(error))
         return
     assert n_rows > 1
-    found = model.predict(X)
-    assert found.shape == (n_rows,)
-    assert np.isfinite(found).all()
+    assert np.isfinite(model.predict(X)).all()
 
 
 def test_cells_that_learn_nothing_leave_the_others_alone():

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from landmarks import small_landmarks
 from samplings import small_local
-from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from support import small_svc
 
@@ -102,16 +101,6 @@ def test_a_first_gap_in_a_query_is_told_and_filled(tmp_path):
     np.testing.assert_array_equal(zarr.open(tmp_path / "out")[:], model.predict(filled))
 
 
-def test_names_and_importances(model):
-    learned = VoronoiSVC(random_state=0).fit(pd.DataFrame(X, columns=NAMES), Y)
-    assert learned.feature_names_in_.tolist() == NAMES
-    assert learned.feature_importances_.shape == (D,)
-    assert learned.feature_importances_.sum() == pytest.approx(1)
-    assert "a is missing" in learned.coded_features_
-    assert "feature 0 is missing" in VoronoiSVC(random_state=0).fit(X, Y).coded_features_
-    assert clone(learned).fit(X, Y).n_features_in_ == D
-
-
 def test_a_refusal_and_a_wrong_width(model):
     strict = small_svc().fit(rows_with_gaps(full=range(D))[0], Y, missing="refuse")
     for call in (lambda: small_svc().fit(X, Y, missing="refuse"), lambda: strict.predict(X)):
@@ -119,14 +108,6 @@ def test_a_refusal_and_a_wrong_width(model):
             call()
     with pytest.raises(DataError, match=r"has 7 features, but .* is expecting 4"):
         model.predict(np.zeros((2, model._reader.n_features)))
-
-
-def test_a_column_of_gaps_tells_nothing():
-    empty = X.copy()
-    empty[:, 2] = np.nan
-    model = small_svc().fit(empty, Y)
-    assert model.score(empty, Y) > 0.5
-    assert model._reader.gaps.medians[2] == 0
 
 
 def test_medians_are_those_of_a_part_of_many_rows():
@@ -143,12 +124,3 @@ def test_a_given_scale_has_a_factor_a_column():
     np.testing.assert_array_equal(model.feature_scale_, [*factors, *(factors[i] for i in marked)])
     with pytest.raises(daskls.ParameterError, match="holds 5 factors, but X has 4 features"):
         VoronoiSVC(feature_scale=[*factors, 1.0], random_state=0).fit(X, Y)
-
-
-def test_a_data_set_of_arrays_keeps_nan_and_takes_no_refusal(tmp_path):
-    np.savez(tmp_path / "rows.npz", X=X, y=Y)
-    with pytest.raises(daskls.ParameterError, match="missing='refuse' is for tables"):
-        daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d", missing="refuse")
-    data = daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d")
-    answers = small_svc().fit(data.path).decision_function(Q)
-    np.testing.assert_array_equal(answers, small_svc().fit(X, Y).decision_function(Q))

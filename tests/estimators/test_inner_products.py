@@ -66,13 +66,6 @@ def test_support_vector_regression_has_the_same_origin(kernel):
     np.testing.assert_allclose(found, expected, atol=2e-2)
 
 
-def test_equal_rows_away_from_the_origin_are_one_answer():
-    rows = np.full((30, 2), 3.0)
-    model = VoronoiSVC(30, **CELL, kernel="poly", C=1.0).fit(rows, np.arange(30) < 20)
-    assert model.predict(rows).all()
-    assert model.fit_report_.n_support.tolist() == [0]
-
-
 def columns(units, n_classes=2, noise=0.0, seed=0):
     """Return rows, half to train, with columns from 0 to the units, all of equal importance."""
     rng = np.random.default_rng(seed)

@@ -27,9 +27,6 @@ def write_dataset(path, y=Y, **options):
     return path
 
 
-# Scores
-
-
 def test_score_on_the_path_of_a_data_set(tmp_path):
     model = small_svc().fit(X, LABELS)
     wrong = LABELS.copy()
@@ -66,9 +63,6 @@ def test_what_cannot_be_scored(tmp_path):
         model.score(path)
     with pytest.raises(DataError, match=r"no rows.*nothing to score"):
         model.score(da.empty((0, 2)), np.empty(0, int))
-
-
-# DataFrames
 
 
 FRAME = pd.DataFrame(
@@ -120,9 +114,6 @@ def test_columns_of_numbers_of_any_kind():
         )
 
 
-# Paths
-
-
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """Return a home folder, and stand somewhere else."""
@@ -157,9 +148,6 @@ def test_the_home_folder_in_every_path(home):
         *("rows.csv", "data.zarr", "board.zarr", "X", "y", "w"),
         *("one", "two", "three", "labels", "clean.zarr"),
     }
-
-
-# Parameters, before anything is begun
 
 
 @pytest.mark.parametrize("estimator", [VoronoiSVC(), RandomChunkSVC(), KNNSVC()])

@@ -122,9 +122,6 @@ def test_a_column_of_pandas(plain):
         small_svc().fit(X, text.mask(Y == 0))
 
 
-# Weights
-
-
 WEIGHTS = {
     "number": (2.0, r"sample_weight is 2\.0, a single value; give one number per row"),
     "text": (np.full(N, "1"), "sample_weight has dtype <U1, but weights are numbers"),
@@ -149,9 +146,6 @@ def test_weights_of_whole_numbers_and_booleans():
         assert_same_model(small_svc().fit(X, Y, weights), expected)
 
 
-# Masks
-
-
 def masked(values):
     return np.ma.MaskedArray(values, mask=np.zeros(values.shape, bool))
 
@@ -174,9 +168,6 @@ def test_masked_arrays_are_refused(name, lazy, plain):
         hidden = da.from_array(X, chunks=90).map_blocks(masked, meta=np.empty((0, 2)))
         with pytest.raises(DataError, match="X is a masked array"):
             plain.predict(hidden).compute()
-
-
-# No rows
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

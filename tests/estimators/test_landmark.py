@@ -1,4 +1,6 @@
-"""LandmarkSVC beside scikit-learn's SVC on the joint kernel, and what it refuses."""
+"""LandmarkSVC beside scikit-learn's SVC on the joint kernel, linear or of projections."""
+
+import os
 
 import dask.array as da
 import numpy as np
@@ -11,9 +13,10 @@ from landmarks import (
     small_landmarks,
     svc_objective,
 )
+from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
 from small import assert_same_bits, task_memory
-from support import MIB, checkers
+from support import MIB, checkers, load_real
 from threadpoolctl import threadpool_limits
 
 from daskls import (
@@ -23,7 +26,9 @@ from daskls import (
     NonConvergenceWarning,
 )
 from daskls.partition.shuffle import row_keys
+from daskls.records import KernelSpec
 from daskls.seeds import ROW_FOLDS
+from daskls.solvers.landmarks import find_features
 
 N = 700
 
@@ -47,33 +52,20 @@ def test_the_joint_objective_is_that_of_svc(C, tol, projection):
     assert found - expected <= (1e-4 * expected if tol < 1e-3 else tol * C * N)
 
 
-def test_weights_are_costs():
-    X, y = checkers(N)
-    weights = np.random.default_rng(0).uniform(0.1, 3.0, N)
-    model = small_landmarks(C=2.0, tol=1e-6, class_weight={0: 1.0, 1: 4.0})
-    model.fit(X, y, sample_weight=weights)
-    M, cells, signs = project(X, model), nearest_clusters(X, model), signs_of(y, 1)
-    costs = weights * np.where(y == 1, 4.0, 1.0)
-    found = joint_objective(model.coef_[0], model.intercept_[0], M, cells, signs, 2.0 * costs)
-    expected = svc_objective(M, cells, signs, 2.0, costs)
-    assert abs(found - expected) <= 1e-4 * expected
-
-
-def test_three_classes_are_three_problems_on_the_same_clusters():
+def test_weighted_classes_are_problems_of_their_own_on_the_same_clusters():
     X, y = checkers(N, n_classes=3)
-    model = small_landmarks(tol=1e-6).fit(X, y)
+    weights, of_class = np.random.default_rng(0).uniform(0.1, 3.0, N), {0: 1.0, 1: 4.0, 2: 0.5}
+    model = small_landmarks(C=2.0, tol=1e-6, class_weight=of_class)
+    model.fit(X, y, sample_weight=weights)
     M, cells = project(X, model), nearest_clusters(X, model)
-    assert model.coef_.shape == (3, 6, 4)
+    costs = weights * np.array([of_class[label] for label in y])
     for label in range(3):
         signs = signs_of(y, label)
-        found = joint_objective(
-            model.coef_[label], model.intercept_[label], M, cells, signs, np.ones(N)
-        )
-        expected = svc_objective(M, cells, signs, 1.0)
-        assert abs(found - expected) <= 1e-4 * expected
-    scores = model.decision_function(X)
+        given = model.coef_[label], model.intercept_[label], M, cells, signs, 2.0 * costs
+        expected = svc_objective(M, cells, signs, 2.0, costs)
+        assert abs(joint_objective(*given) - expected) <= 1e-4 * expected
     own = (model.coef_[:, cells] * M).sum(axis=2).T + model.intercept_
-    np.testing.assert_allclose(scores, own, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model.decision_function(X), own, rtol=1e-9, atol=1e-9)
     assert (model.predict(X) == own.argmax(axis=1)).all()
 
 
@@ -140,9 +132,6 @@ def test_what_was_not_solved_is_said():
     assert np.isfinite(model.decision_function(X)).all()
 
 
-# Cells and landmarks
-
-
 def test_cells_are_those_of_the_nearest_centers_and_none_is_empty():
     X, y = checkers(N)
     model = small_landmarks(40).fit(X, y)
@@ -179,16 +168,10 @@ def test_landmarks_are_rows_or_components(landmarks):
         np.testing.assert_allclose(np.abs((found * axes).sum(axis=1)), 1.0, atol=1e-6)
 
 
-# What is refused
-
-
 @pytest.mark.slow
 def test_a_cell_that_fits_no_worker_is_refused(tmp_path):
-    X, y = checkers(N)
-    refused = r"700 rows expected.* raise n_cells"
-    with task_memory(100_000), pytest.raises(MemoryPlanError, match=refused):
-        small_landmarks(1).fit(X, y)
     # A cluster turns out larger than the mean: found before training.
+    X, y = checkers(N)
     X = np.concatenate([np.zeros((40_000, 2)), X])
     y = np.concatenate([np.zeros(40_000, int), y])
     rows = da.from_array(X, chunks=(2000, 2)), da.from_array(y, chunks=2000)
@@ -224,3 +207,109 @@ def test_there_are_as_many_landmarks_as_rows_or_features():
     X = np.random.default_rng(0).normal(size=(8, 20))
     model = LandmarkSVC(2, C=1.0, random_state=0).fit(X, np.arange(8) % 2)
     assert model.landmarks_.shape == (8, 20)
+
+
+KERNELS = {"rbf": {}, "poly": {"degree": 2, "coef0": 1.0}}
+SETS = ("heart", "ionosphere", "liver")
+real_sets = pytest.mark.skipif(
+    not os.environ.get("DASKLS_DATA"), reason="DASKLS_DATA names no folder of real data sets"
+)
+
+
+def standardized(X, n=400):
+    X = np.asarray(X[:n], float)
+    scale = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+
+
+def joint(model, X, others, gamma=None):
+    """Return the kernel of the dual between rows and others, both of them seen one by one."""
+    M, N = project(X, model, gamma), project(others, model, gamma)
+    width = model.kernel_gamma or 1 / (N.shape[1] * N.var())
+    more = {"degree": model.degree, "coef0": model.coef0} if model.kernel == "poly" else {}
+    cells = nearest_clusters(X, model), nearest_clusters(others, model)
+    return joint_kernel(M, cells[0], N, cells[1], model.kernel, gamma=width, **more)
+
+
+@real_sets
+@pytest.mark.parametrize("projection", ["linear", "rbf"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", SETS)
+def test_all_rows_as_landmarks_solve_the_kernel_problem(name, kernel, projection):
+    data = load_real(name)
+    X, y = standardized(data.X), data.y[:400]
+    rows, queries = X[: len(X) * 2 // 3], X[len(X) * 2 // 3 :]
+    gamma = 0.05 if projection == "rbf" else None
+    model = LandmarkSVC(
+        *(3,),
+        **{"n_landmarks": len(rows), "C": 1.0, "tol": 1e-8, "random_state": 0},
+        **{"projection": projection, "gamma": gamma, "kernel": kernel, **KERNELS[kernel]},
+    )
+    model.fit(rows, y[: len(rows)])
+    svc = SVC(kernel="precomputed", C=1.0, tol=1e-8)
+    svc.fit(joint(model, rows, rows, gamma), y[: len(rows)])
+    for seen in (rows, queries):
+        expected = svc.decision_function(joint(model, seen, rows, gamma))
+        np.testing.assert_allclose(model.decision_function(seen), expected, atol=1e-3)
+
+
+def nystrom(model, X, rows):
+    """Return the kernel between rows and rows through the images of the landmarks."""
+    N, Z = project(rows, model), project(model.landmarks_, model)
+    width = 1 / (N.shape[1] * N.var())
+
+    def kernel(A, B):
+        return np.exp(-width * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+
+    return kernel(project(X, model), Z) @ np.linalg.pinv(kernel(Z, Z)) @ kernel(Z, N)
+
+
+def test_fewer_landmarks_are_nystroem_s_approximation():
+    X = standardized(load_breast_cancer().data)
+    y = load_breast_cancer().target[: len(X)]
+    model = LandmarkSVC(3, n_landmarks=25, C=1.0, tol=1e-8, kernel="rbf", random_state=0).fit(X, y)
+    cells = nearest_clusters(X, model)
+    K = nystrom(model, X, X) * (cells[:, None] == cells[None])
+    svc = SVC(kernel="precomputed", C=1.0, tol=1e-8).fit(K, y)
+    np.testing.assert_allclose(
+        model.decision_function(X), svc.decision_function(K), rtol=1e-3, atol=1e-3
+    )
+    assert model.coef_.shape == (1, 3, 25)
+
+
+def test_candidates_of_C_follow_the_features():
+    X, y = checkers(700)
+    model = small_landmarks(C=None, kernel="rbf", n_landmarks=20, cv=2).fit(X, y)
+    squares = np.diag(nystrom(model, X, X)).mean()
+    shares = np.array(model.selected_["candidates"]) * squares
+    np.testing.assert_allclose(shares, [0.03, 0.3, 3, 30, 300, 3e3, 3e4, 3e5], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(300, 100), (40, 40)])
+def test_a_kernel_has_a_hundred_landmarks_or_all_rows(n, expected):
+    X, y = checkers(n)
+    params = {"C": 1.0, "random_state": 0, "kernel": "rbf"}
+    assert LandmarkSVC(2, **params).fit(X, y).landmarks_.shape == (expected, 2)
+    assert LandmarkSVC(2, **params, landmarks="pca").fit(X, y).landmarks_.shape == (2, 2)
+
+
+def test_copies_among_landmarks_add_nothing():
+    Z = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 2, axis=0)
+    center = np.zeros(3)
+    features = find_features(Z, center, Z[::2], None, KernelSpec("rbf", 0.5))
+    assert np.linalg.matrix_rank(features.root) == 5
+    F = features.apply(Z @ Z[::2].T)
+    D = ((Z @ Z[::2].T)[:, None] - (Z @ Z[::2].T)[None]) ** 2
+    np.testing.assert_allclose(F @ F.T, np.exp(-0.5 * D.sum(axis=2)), atol=1e-9)
+    # Where no image has a length, there is no feature.
+    nothing = find_features(0 * Z, center, Z, None, KernelSpec("poly", 1.0))
+    assert not nothing.root.any()
+
+
+def test_a_map_that_fits_no_worker_is_refused():
+    X, y = checkers(600)
+    params = {"n_landmarks": 500}
+    with task_memory(14_000_000):
+        small_landmarks(**params).fit(X, y)
+        with pytest.raises(MemoryPlanError, match=r"500 landmarks.* lower n_landmarks"):
+            small_landmarks(**params, kernel="rbf").fit(X, y)

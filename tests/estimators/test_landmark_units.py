@@ -1,14 +1,11 @@
 """LandmarkSVC sees the same rows in any unit, and says where its own choices end."""
 
-import os
 import warnings
 
 import numpy as np
 import pytest
 from landmarks import small_landmarks
-from sklearn.model_selection import GridSearchCV, train_test_split
-from sklearn.svm import LinearSVC
-from support import checkers, few, load_real
+from support import checkers, few
 
 from daskls import GridEdgeWarning, LandmarkSVC
 from daskls.methods.landmarks.plan import count_clusters
@@ -24,9 +21,6 @@ UNITS = {
 KINDS = [(p, z) for p in ("linear", "rbf") for z in ("random", "pca")]
 # A grid may end where the best C lies; what is said then has tests of its own.
 pytestmark = pytest.mark.filterwarnings("ignore::daskls.GridEdgeWarning")
-real_sets = pytest.mark.skipif(
-    not os.environ.get("DASKLS_DATA"), reason="DASKLS_DATA names no folder of real data sets"
-)
 
 
 def noisy_rows():
@@ -42,9 +36,6 @@ def chosen(model):
 
 def fit(X, y, n_cells=8, **params):
     return LandmarkSVC(n_cells, cv=3, random_state=0, **params).fit(X[TRAIN], y[TRAIN])
-
-
-# Units
 
 
 @pytest.mark.slow
@@ -114,9 +105,6 @@ def test_components_are_points_to_a_distance():
     np.testing.assert_allclose(along**2, np.linalg.eigvalsh(np.cov(rows.T))[::-1], rtol=1e-6)
 
 
-# The choice of C
-
-
 @pytest.mark.slow
 def test_a_choice_on_the_edge_is_said():
     X, y = noisy_rows()
@@ -144,9 +132,6 @@ def test_the_lower_edge_is_said_too():
         LandmarkSVC(5, C=[1e-7, 10.0, 100.0], cv=3, random_state=0).fit(X, y)
 
 
-# The number of clusters
-
-
 def test_clusters_grow_with_the_rows_that_count():
     counts = [count_clusters(n) for n in (2, 500, 634, 1600, 3000, 8000, 8617, 8618, 10**9)]
     assert counts == [2, 2, 2, 8, 20, 89, 99, 100, 100]
@@ -161,40 +146,3 @@ def test_the_middle_of_the_rows_is_exact_far_from_zero():
     far = X + 2.0**20
     model, other = small_landmarks(C=1.0).fit(X, y), small_landmarks(C=1.0).fit(far, y)
     np.testing.assert_allclose(other.decision_function(far), model.decision_function(X), atol=1e-6)
-
-
-# Real sets
-
-
-def standardized(name, seed):
-    """Return a set's rows at standard deviation 1: two thirds to train where it has no split."""
-    data = load_real(name)
-    parts = data.X, data.X_test, data.y, data.y_test
-    if data.X_test is None:
-        parts = train_test_split(
-            data.X, data.y, test_size=1 / 3, random_state=seed, stratify=data.y
-        )
-    X, X_test, y, y_test = parts
-    scale = X.std(axis=0, dtype=float)
-    scale[scale == 0] = 1.0
-    return X / scale, y, X_test / scale, y_test
-
-
-def errors_of(model, X, y, X_test, y_test):
-    """Return the percentage of wrong answers."""
-    return 100 * (1 - model.fit(X, y).score(X_test, y_test))
-
-
-@pytest.mark.slow
-@real_sets
-@pytest.mark.parametrize("name", ["diabetes", "german.numer", "a1a"])
-def test_small_sets_are_no_worse_than_a_linear_svm(name):
-    linear = GridSearchCV(
-        LinearSVC(dual=False, random_state=0), {"C": 10.0 ** np.arange(-5, 3)}, cv=5
-    )
-    found = []
-    for seed in range(5):
-        rows = standardized(name, seed)
-        found.append([errors_of(m, *rows) for m in (LandmarkSVC(random_state=seed), linear)])
-    mean, mean_linear = np.mean(found, axis=0)
-    assert mean <= mean_linear + 1.0

@@ -17,13 +17,11 @@ from support import (
     small_svc,
 )
 
-import daskls
-from daskls.errors import DamageError, MemoryPlanError, StoreError
+from daskls.errors import MemoryPlanError
 from daskls.methods.cells.method import Voronoi
 from daskls.partition.base import KINDS
 from daskls.partition.stored import model_partition
 from daskls.partition.tree import no_cuts
-from daskls.store.artifact import open_artifact, write_artifact
 from examples import load_example
 
 N = 700
@@ -110,31 +108,3 @@ def test_a_kind_that_leaves_a_cell_too_large_is_refused(clusters, monkeypatch):
     # Equal rows are one cell of any size: no kind could cut them.
     X = np.repeat([[0.25, 0.75]], N, axis=0)
     assert small_svc(cell_size=CELL_SIZE).fit(X, checkers(N)[1]).n_cells_ == 1
-
-
-def test_a_damaged_partition_is_refused(tmp_path):
-    store = tmp_path / "m"
-    fit(store=store)
-    index = open_artifact(store, "index")
-    arrays = {name: index.read(name) for name in index.names}
-    attributes = dict(index.attrs)
-
-    def rewrite(**changed):
-        own = {name: values for name, values in changed.items() if name in arrays}
-        others = {name: value for name, value in changed.items() if name not in arrays}
-        write_artifact(store, "index", {**arrays, **own}, {**attributes, **others}, replace=True)
-
-    rewrite()
-    assert daskls.load(store).n_cells_ > 1
-    for changed in (
-        {"children": np.zeros_like(arrays["children"])},
-        {"branch_nodes": arrays["branch_nodes"][1:]},
-        {"centers": arrays["centers"][:, :1]},
-        {"base": "Chunks", "n_rows": 9, "n_leaves": 3, "seed": 0},
-    ):
-        rewrite(**changed)
-        with pytest.raises(DamageError, match=str(store)):
-            daskls.load(store)
-    rewrite(base="Quadtree")
-    with pytest.raises(StoreError, match="kind 'Quadtree', which this daskls does not know"):
-        daskls.load(store)

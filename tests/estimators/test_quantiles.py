@@ -9,7 +9,6 @@ from support import compiled
 from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVR
 from daskls.errors import ParameterError
 from daskls.kernels.frame import decide_pairs
-from daskls.live.record import MEASURES
 from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.store.reader import ModelReader
 
@@ -164,9 +163,7 @@ def test_weights_are_copies(loss):
 @compiled
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_cost_is_chosen_and_the_report_tells_d2_of_held_out_rows(loss):
-    model = VoronoiQuantileRegressor(
-        300, loss=loss, quantile=(0.1, 0.9), random_state=0, kernel="rbf", feature_scale=None
-    ).fit(X, Y)
+    model = small(loss, C=None, quantile=(0.1, 0.9)).fit(X, Y)
     report = model.fit_report_
     assert (report.n_tried >= 4).all()
     assert (report.n_classes == 0).all()
@@ -174,12 +171,6 @@ def test_a_cost_is_chosen_and_the_report_tells_d2_of_held_out_rows(loss):
     new = RNG.random((3000, 2))
     y = 1000 + 50 * (np.sin(6 * new[:, 0]) + (0.2 + new[:, 1]) * RNG.standard_normal(3000))
     assert told == pytest.approx(model.score(new, y), abs=0.08)
-    assert MEASURES[model._reader.target.measured_as].mean_name == "D2 of held-out rows"
-    # The scale that is learned, kernel and width are those of squared errors, of any levels.
-    chosen = (model._reader.resolved.spec.kernel, model._reader.resolved.spec.width)
-    mean = VoronoiSVR(300, loss="epsilon_insensitive", kernel="rbf", feature_scale=None)
-    spec = mean.set_params(random_state=0).fit(X, Y)._reader.resolved.spec
-    assert chosen == (spec.kernel, spec.width)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -193,18 +184,18 @@ def test_constants_are_quantiles_and_expectiles(loss):
     assert same.score(X, np.full(N, 2.5)) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"quantile": []}, r"quantile is empty; .*Give 0\.5"),
-        ({"quantile": [0.1, 1.0]}, r"quantile holds 1; it takes one level or several"),
-        ({"quantile": [0.1, 0.1]}, r"a level comes twice; give each level once"),
-        ({"quantile": 1.5}, r"quantile"),
-        ({"quantile": [[0.1, 0.2]]}, r"quantile is .*flat list"),
-        ({"loss": "expectile", "cv": 3, "C": 1.0}, r"cv=3 has no effect with loss='expectile'"),
-        ({"loss": "squared_error"}, r"'loss' parameter"),
-    ],
-)
+REFUSED = [
+    ({"quantile": []}, r"quantile is empty; .*Give 0\.5"),
+    ({"quantile": [0.1, 1.0]}, r"quantile holds 1; it takes one level or several"),
+    ({"quantile": [0.1, 0.1]}, r"a level comes twice; give each level once"),
+    ({"quantile": 1.5}, r"quantile"),
+    ({"quantile": [[0.1, 0.2]]}, r"quantile is .*flat list"),
+    ({"loss": "expectile", "cv": 3}, r"cv=3 has no effect with loss='expectile'"),
+    ({"loss": "squared_error"}, r"'loss' parameter"),
+]
+
+
+@pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
 def test_what_cannot_be_is_one_error(params, message):
     with pytest.raises(ValueError, match=message):
         small(**{"C": 1.0, **params}).fit(X, Y)

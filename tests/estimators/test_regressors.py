@@ -103,8 +103,6 @@ def test_what_is_no_number_is_refused(y, message):
         VoronoiSVR(200).fit(X, Y[None, :, None])
 
 
-# Of every regressor
-
 FALK = {"C": 50.0, "gamma": 3.0, "selection": None, "random_state": 0}
 SMALL = {
     "VoronoiSVR": VoronoiSVR(200, **GIVEN),

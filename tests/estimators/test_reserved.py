@@ -92,13 +92,16 @@ def held_by(reserve, model):
 
 
 @of_both
-def test_rows_of_weight_0_are_as_if_they_were_not_there(reserve):
+def test_of_weights_of_rows_it_counts_alone_whether_they_are_0(reserve):
     n = len(reserve.X)
     weights = np.random.default_rng(1).uniform(0.5, 2, n) * (np.arange(n) % 4 > 0)
     kept = weights > 0
     model = reserve.make().fit(reserve.X[kept], reserve.y[kept], weights[kept])
     lazy = da.from_array(reserve.X, chunks=(250, 2))
     assert_same_bits(model, reserve.make().fit(lazy, reserve.y, weights))
+    plain = reserve.fit()
+    heavy = reserve.make().fit(reserve.X, reserve.y, np.where(held_by(reserve, plain), 7.0, 1.0))
+    np.testing.assert_array_equal(reserve.answers(heavy), reserve.answers(plain))
 
 
 @of_both

@@ -3,11 +3,9 @@
 The oracles are thousands of new rows of the same generator, and a fit of the different rows.
 """
 
-import dask.array as da
 import numpy as np
 import pytest
 from reserves import bounded, covering, held_out, overlapping, uneven
-from small import assert_same_bits
 from support import few
 
 from daskls import ParameterError
@@ -43,18 +41,6 @@ def test_copies_are_on_one_side(how):
     np.testing.assert_array_equal(plain.predict(X), model.predict(X))
 
 
-@pytest.mark.parametrize("how", [3, "one row"])
-def test_chunks_change_no_bit_and_order_no_held_out_row(how):
-    rows = repeated(len(X), how)
-    model = covering().fit(X[rows], Y[rows])
-    lazy = da.from_array(X[rows], chunks=(611, 2)), da.from_array(Y[rows], chunks=611)
-    assert_same_bits(model, covering().fit(*lazy))
-    if how == 3:
-        ordered = covering().fit(X[np.sort(rows)], Y[np.sort(rows)])
-        assert ordered.interval_.n_rows == model.interval_.n_rows
-        assert ordered.interval_.half_widths == pytest.approx(model.interval_.half_widths, rel=0.05)
-
-
 @pytest.mark.parametrize("how", HOW)
 def test_intervals_hold_their_share_of_new_rows(how):
     asked, numbers = uneven(4000, seed=99)
@@ -80,20 +66,6 @@ def test_false_alarms_of_new_rows_keep_their_bound(how):
     # Each exceeds it once in 20 fits.
     assert np.sum(np.array(rates) > 0.1) <= 1
     assert 0.02 < np.mean(rates) < 0.09
-
-
-def test_a_table_of_few_values_keeps_its_bound():
-    """Its rows are reserved one by one: of each value some are trained on."""
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(24, 2))
-    chance = rng.uniform(0.05, 0.6, 24)
-    drawn = rng.integers(24, size=12_000)
-    labels = (rng.random(len(drawn)) < chance[drawn]).astype(int)
-    own, new = slice(0, 4000), slice(4000, None)
-    model = bounded(max_false_alarm=0.3).fit(values[drawn[own]], labels[own])
-    assert model.false_alarm_.n_negatives == pytest.approx((labels[own] == 0).sum() / 5, rel=0.2)
-    alarms = model.predict(values[drawn[new]])[labels[new] == 0]
-    assert 0.05 < alarms.mean() < 0.3
 
 
 def test_too_few_different_rows_are_an_error_with_the_number_needed():

@@ -69,9 +69,6 @@ def check_answers(model, svc, center):
     np.testing.assert_allclose(model.decision_function(QUERIES), expected, atol=1e-4)
 
 
-# The papers' steps
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("n_subsamples", few([4, 1]))
 @pytest.mark.parametrize("with_copies", [False, True])
@@ -162,20 +159,11 @@ def test_kernels_and_several_classes(make, kernel):
     assert model.decision_function(QUERIES).shape == (300, 3)
 
 
-# One seed, one model
-
-
 def test_the_cut_of_waiting_pairs_leaves_no_trace(monkeypatch):
     X, y = checkers(N)
     reference = small_local().fit(X, y)
     tiny_tiles(monkeypatch, WAITING_PAIRS=20, MARKED_PAIRS=30)
     assert_same_bits(reference, small_local().fit(X, y))
-
-
-# What is kept, and what goes
-
-
-# Bad input
 
 
 def rare_rows(n_rare):

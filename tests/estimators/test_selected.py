@@ -123,14 +123,6 @@ def test_samples_take_what_errs_least_in_cross_validation(make):
     np.testing.assert_array_equal(model.decision_function(X), given.decision_function(X))
 
 
-def test_samples_choose_from_what_is_given():
-    X, y = checkers(700)
-    model = small_local(C=[1e-4, 10.0], gamma=[20.0, 1e5]).fit(X, y)
-    assert (model.selected_["C"], model.selected_["gamma"]) == (10.0, 20.0)
-    linear = small_local(kernel="linear", C=[0.1, 1.0], gamma=None).fit(X, X[:, 0] > 0.5)
-    assert linear.selected_["gamma"] is None
-
-
 def test_rows_that_tell_nothing_take_the_smallest_candidate():
     X, y = np.ones((600, 2)), np.arange(600) % 2
     model = LocalSamplingSVC(C=[8.0, 2.0], random_state=0).fit(X, y)

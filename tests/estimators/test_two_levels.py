@@ -78,8 +78,7 @@ def test_every_row_is_found_in_the_same_cell(models):
     ]
 
 
-def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
-    two = models[1]
+def test_trees_are_read_bundle_by_bundle(models, monkeypatch):
     opened = []
 
     def counted(store, key):
@@ -88,22 +87,13 @@ def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
 
     monkeypatch.setattr("daskls.partition.stored.open_artifact", counted)
     drop_caches()
-    space = model_partition(daskls.load(path_of(two))._reader)
-    n_bundles = len(space.branches.bundles)
+    space = model_partition(daskls.load(path_of(models[1]))._reader)
     # Opening the model has read none.
     assert opened == []
     space.find(QUERIES[:1])
     assert 1 <= len(opened) <= 2
     space.find(QUERIES)
-    assert len(opened) == len(set(opened)) <= n_bundles
-    # A cache that holds nothing: they are asked for in the order of leaves.
-    monkeypatch.setattr("daskls.partition.stored.TREES_NBYTES", 1)
-    opened.clear()
-    drop_caches()
-    small = model_partition(daskls.load(path_of(two))._reader)
-    for ours, theirs in zip(small.find(QUERIES), space.find(QUERIES), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert opened == sorted(opened)
+    assert len(opened) == len(set(opened)) <= len(space.branches.bundles)
 
 
 def test_damage_is_refused(models, tmp_path):
