@@ -21,9 +21,7 @@ from daskls import (
 from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
 from daskls.plan.bundles import Resources
 from daskls.run.blocks import BlockRows
-from daskls.run.rows import open_rows
 from daskls.run.scan import warn_of_chunks
-from daskls.store.objects import Scratch
 
 X, Y = checkers(900, noise=0.05)
 
@@ -227,12 +225,6 @@ def test_large_chunks_say_what_they_take(held):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_chunks(rows, Resources(2, 2000 << 20))
-
-
-def test_a_whole_chunk_of_dask_counts(tmp_path):
-    large = da.zeros((1 << 22, 8), chunks=(1 << 22, 8))
-    with open_rows(large, da.zeros(1 << 22), None, Scratch.at(tmp_path / "rows")) as rows:
-        assert (rows.source_nbytes, rows.n_chunks) == (large.nbytes, 1)
 
 
 @pytest.mark.parametrize("make", [np.asarray, lambda y: da.from_array(y, chunks=100)])

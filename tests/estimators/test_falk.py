@@ -1,15 +1,19 @@
-"""FalkSVC from end to end: the papers' equations, one model whatever runs it, selection, errors."""
+"""FalkSVC and FalkSVR, and means of the nearest: the papers' equations, selection, errors."""
 
+import naive
 import numpy as np
 import pytest
 from falks import SlowFalk, nearest_rows, small_falk
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVC
 from small import small_leaves, task_memory
-from support import checkers
+from support import checkers, few
 
-from daskls import FalkSVC, MemoryPlanError
+from daskls import FalkSVC, FalkSVR, KernelKNNRegressor, MemoryPlanError
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.methods.scores import model_scores
+from daskls.seeds import SELECTED_ROWS
 from daskls.store.leaves import open_leaves
 
 N = 900
@@ -137,3 +141,141 @@ def test_equal_rows_and_few_rows():
     assert set(model.predict(X)) == {0}
     two = FalkSVC(selection=None, random_state=0).fit([[0.0], [1.0]], [0, 1])
     assert two.predict([[0.1], [0.9]]).tolist() == [0, 1]
+
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.random((500, 2))
+NUMBERS = 1e4 + 300 * (np.sin(6 * ROWS[:, 0]) + ROWS[:, 1] ** 2 + RNG.normal(0, 0.05, 500))
+TWO = np.stack([NUMBERS, 1e-3 * np.cos(3 * ROWS[:, 1])], axis=1)
+WEIGHTS = RNG.uniform(0.5, 2.0, 500)
+ASKED = RNG.random((80, 2)) * 1.2 - 0.1
+
+
+@pytest.mark.parametrize("y", [NUMBERS, TWO], ids=["one", "two"])
+@pytest.mark.parametrize("k", few([1, 5, 20, 1000], 2))
+def test_means_are_those_of_scikit_learn(k, y):
+    found = KernelKNNRegressor(k).fit(ROWS, y).predict(ASKED)
+    expected = KNeighborsRegressor(min(k, 500)).fit(ROWS, y).predict(ASKED)
+    assert found.shape == expected.shape
+    assert (np.abs(found - expected) <= 1e-12 * np.abs(expected).max(axis=0)).all()
+
+
+def test_means_are_weighted():
+    found = KernelKNNRegressor(15).fit(ROWS, TWO, WEIGHTS).predict(ASKED)
+    for query, own in zip(ASKED, found, strict=True):
+        near = nearest_rows(ROWS, query, 15)
+        expected = np.average(TWO[near], axis=0, weights=WEIGHTS[near])
+        np.testing.assert_allclose(own, expected, rtol=1e-9)
+
+
+def small_svr(n_neighbors, **params):
+    """Return a regressor that trains in a blink."""
+    given = {"C": 50.0, "gamma": 3.0, "selection": None, "random_state": 0}
+    return FalkSVR(n_neighbors, **{**given, **params})
+
+
+def ridge_values(rows, y, weights, asked, C=50.0, gamma=3.0):
+    """Return the values of kernel ridge with an offset, which is not penalized, in float64."""
+    alpha, b = naive.bordered_ridge(rbf_kernel(rows, gamma=gamma), y, 1 / (2 * C * weights))
+    return rbf_kernel(asked, rows, gamma=gamma) @ alpha + b
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("assign", ["point", "center"])
+@pytest.mark.parametrize("y", [NUMBERS[:, None], TWO], ids=["one", "two"])
+def test_the_model_of_the_nearest_center_answers(y, assign):
+    model = small_svr(60, assign=assign, n_assigned=20).fit(
+        ROWS, y if y.shape[1] > 1 else y[:, 0], WEIGHTS
+    )
+    found = model.predict(ASKED).reshape(80, -1)
+    # The centers are those of the classifier, whose tests know them.
+    twin = FalkSVC(60, C=1.0, gamma=3.0, selection=None, n_assigned=20, assign=assign)
+    twin = twin.set_params(random_state=0).fit(ROWS, NUMBERS.mean() < NUMBERS, WEIGHTS)
+    numbers = center_rows(model._reader)[1]
+    assert numbers.tolist() == center_rows(twin._reader)[1].tolist()
+    assert 5 < len(numbers) < 100
+    if assign == "center":
+        owners = numbers[[nearest_rows(ROWS[numbers], query, 1)[0] for query in ASKED]]
+        assert not model._reader.root.store.exists("rows")
+    else:
+        slow = SlowFalk(ROWS, NUMBERS, 60, 20, 50.0, 3.0, 0)
+        owners = slow.owner[[nearest_rows(ROWS, query, 1)[0] for query in ASKED]]
+    expected = np.empty_like(found)
+    for i, center in enumerate(owners.tolist()):
+        near = nearest_rows(ROWS, ROWS[center], 60)
+        expected[i] = ridge_values(ROWS[near], y[near], WEIGHTS[near], ASKED[i : i + 1])[0]
+    assert (np.abs(found - expected) <= 1e-4 * y.std(axis=0)).all()
+
+
+def test_a_neighborhood_of_all_rows_is_the_usual_kernel_ridge():
+    found = small_svr(1000).fit(ROWS, NUMBERS).predict(ASKED)
+    expected = ridge_values(ROWS, NUMBERS[:, None], np.ones(500), ASKED)[:, 0]
+    assert (np.abs(found - expected) <= 1e-4 * NUMBERS.std()).all()
+
+
+def left_out_errors(rows, y, weights, n_inner, C, gamma):
+    """Return the weighted squared error of inner rows, each without itself, by brute force."""
+    missed = np.empty(n_inner)
+    for i in range(n_inner):
+        keep = np.arange(len(rows)) != i
+        value = ridge_values(rows[keep], y[keep], weights[keep], rows[i : i + 1], C, gamma)
+        missed[i] = ((value[0] - y[i]) ** 2).mean()
+    return missed @ weights[:n_inner]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("selection", ["local", "each"])
+def test_inner_rows_are_left_out_one_at_a_time(selection):
+    params = {"C": [5.0, 50.0, 500.0], "gamma": [1.0, 4.0], "selection": selection}
+    rows, y, weights = ROWS[:150], TWO[:150], WEIGHTS[:150]
+    model = small_svr(40, **params).fit(rows, y, weights)
+    entered = (y - np.average(y, axis=0, weights=weights)) / model._reader.target.scale
+    grid = [(C, gamma) for gamma in params["gamma"] for C in params["C"]]
+
+    def errors_around(row):
+        near = nearest_rows(rows, rows[row], 40)
+        given = rows[near], entered[near], weights[near], 20
+        return [left_out_errors(*given, C, gamma) for C, gamma in grid], weights[near[:20]].sum()
+
+    if selection == "each":
+        report, numbers = model.fit_report_, center_rows(model._reader)[1]
+        for cell in range(len(numbers)):
+            best = grid[int(np.argmin(errors_around(numbers[cell])[0]))]
+            assert (report.C[cell], report.gamma[cell]) == pytest.approx(best, rel=1e-6)
+        assert len(set(zip(report.C, report.gamma, strict=True))) > 1
+        return
+    errors = np.array(model.selected_["errors"])
+    assert errors.shape == (1, 2, 3)
+    drawn = SELECTED_ROWS.generator(0, n_rows=150).choice(150, 10, replace=False)
+    found = [errors_around(row) for row in drawn.tolist()]
+    expected = np.sum([own for own, _ in found], axis=0) / sum(weight for _, weight in found)
+    np.testing.assert_allclose(errors.ravel(), expected, rtol=1e-3)
+    best = grid[int(errors.argmin())]
+    assert (model.selected_["C"], model.selected_["gamma"]) == best
+
+
+def test_equal_rows_and_neighborhoods_of_one_number():
+    rows = np.repeat(ROWS[:50], 4, axis=0)
+    y = np.where(rows[:, 0] > 0.5, 3.0, -2.0) + np.tile([0.0, 0.0, 1.0, 1.0], 50)
+    model = small_svr(24, C=1e4, gamma=200.0).fit(rows, y)
+    # Equal rows are as one of their mean.
+    assert (np.abs(model.predict(ROWS[:50]) - np.where(ROWS[:50, 0] > 0.5, 3.5, -1.5)) < 0.05).all()
+    flat = small_svr(30).fit(ROWS, np.where(ROWS[:, 0] > 0.5, 3.0, -2.0))
+    assert (flat.fit_report_.n_trained == 0).any()
+    assert (flat.fit_report_.n_classes == 0).all()
+    assert (flat.predict(ASKED[ASKED[:, 0] > 0.9]) == 3.0).all()
+    alike = FalkSVR(10, random_state=0).fit(np.zeros((50, 3)), NUMBERS[:50])
+    # Of rows equally near the first are neighbors.
+    np.testing.assert_allclose(alike.predict(np.zeros((1, 3))), NUMBERS[:10].mean(), rtol=1e-9)
+    two = FalkSVR(selection=None, C=1e4, gamma=1.0).fit([[0.0], [1.0]], [0.0, 1.0])
+    assert two.predict([[0.0], [1.0]]).round(2).tolist() == [0.0, 1.0]
+
+
+def test_parameters_of_regressors_out_of_range_are_one_error():
+    for params, message in (
+        ({"C": [1, 2]}, "selection is None"),
+        ({"selection": "left_out"}, "selection"),
+        ({"C": 1e20}, "leaves a ridge of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            small_svr(60, **params).fit(ROWS, NUMBERS)

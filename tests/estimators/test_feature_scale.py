@@ -85,19 +85,19 @@ def test_rare_values_and_a_constant_have_a_spread():
     assert (model.predict(queries) == plain.predict(Q)).mean() > 0.97
 
 
-@pytest.mark.parametrize(
-    ("scale", "params", "said"),
-    [
-        ([1.0], {}, "1 factors, but X has 2 features"),
-        ([1.0, -1.0], {}, "negative or not finite"),
-        ([0.0, 0.0], {}, "none above 0"),
-        ([[1.0, 1.0]], {}, "got shape"),
-        ([1e-40, 1.0], {}, "from 1e-30 to 1e"),
-        ([1e20, 1.0], {}, "takes values of it beyond"),
-        (["a", "b"], {}, "must be a list of numbers"),
-        ("spread", {"kernel": "linear"}, "for kernels of distances"),
-    ],
-)
+REFUSED = [
+    ([1.0], {}, "1 factors, but X has 2 features"),
+    ([1.0, -1.0], {}, "negative or not finite"),
+    ([0.0, 0.0], {}, "none above 0"),
+    ([[1.0, 1.0]], {}, "got shape"),
+    ([1e-40, 1.0], {}, "from 1e-30 to 1e"),
+    ([1e20, 1.0], {}, "takes values of it beyond"),
+    (["a", "b"], {}, "must be a list of numbers"),
+    ("spread", {"kernel": "linear"}, "for kernels of distances"),
+]
+
+
+@pytest.mark.parametrize(("scale", "params", "said"), REFUSED)
 def test_what_is_no_scale_is_refused(scale, params, said):
     with pytest.raises(ParameterError, match=said):
         small("VoronoiSVC", feature_scale=scale, **params).fit(X, Y)

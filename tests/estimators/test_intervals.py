@@ -11,7 +11,6 @@ import dask.array as da
 import numpy as np
 import pytest
 from reserves import ONE, TUBE, covering, held_out, two_columns, uneven
-from scipy import stats
 from sklearn.base import clone
 from small import set_sizes
 from support import few
@@ -89,23 +88,6 @@ def test_cells_of_more_noise_have_wider_intervals():
     lower, upper = covering().fit(X, Y).predict_interval(TEST).T
     width, noisy = upper - lower, TEST[:, 1] > 0.5
     assert np.median(width[noisy]) > 1.5 * np.median(width[~noisy])
-
-
-@pytest.mark.slow
-def test_coverage_over_draws_is_what_ranks_of_equal_rows_have():
-    """Each draw's count of covered test rows is beta-binomial, and together they average out."""
-    n, n_test, levels = 150, 200, []
-    for seed in range(40):
-        rows, numbers = uneven(n + n_test, seed=100 + seed)
-        model = covering(cell_size=200, random_state=seed, interval=0.8)
-        lower, upper = model.fit(rows[:n], numbers[:n]).predict_interval(rows[n:]).T
-        found = model.interval_
-        within = int(((lower <= numbers[n:]) & (numbers[n:] <= upper)).sum())
-        known = stats.betabinom(n_test, found.rank, found.n_rows + 1 - found.rank)
-        levels.append((within - known.mean()) / known.std())
-    # Of n independent counts the mean has a deviation of 1 / sqrt(n): within four of it.
-    assert abs(np.mean(levels)) < 4 / np.sqrt(len(levels))
-    assert 0.6 < np.std(levels) < 1.5
 
 
 def test_a_model_without_intervals_says_what_to_do():

@@ -26,9 +26,7 @@ from daskls import (
     NonConvergenceWarning,
 )
 from daskls.partition.shuffle import row_keys
-from daskls.records import KernelSpec
 from daskls.seeds import ROW_FOLDS
-from daskls.solvers.landmarks import find_features
 
 N = 700
 
@@ -291,19 +289,6 @@ def test_a_kernel_has_a_hundred_landmarks_or_all_rows(n, expected):
     params = {"C": 1.0, "random_state": 0, "kernel": "rbf"}
     assert LandmarkSVC(2, **params).fit(X, y).landmarks_.shape == (expected, 2)
     assert LandmarkSVC(2, **params, landmarks="pca").fit(X, y).landmarks_.shape == (2, 2)
-
-
-def test_copies_among_landmarks_add_nothing():
-    Z = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 2, axis=0)
-    center = np.zeros(3)
-    features = find_features(Z, center, Z[::2], None, KernelSpec("rbf", 0.5))
-    assert np.linalg.matrix_rank(features.root) == 5
-    F = features.apply(Z @ Z[::2].T)
-    D = ((Z @ Z[::2].T)[:, None] - (Z @ Z[::2].T)[None]) ** 2
-    np.testing.assert_allclose(F @ F.T, np.exp(-0.5 * D.sum(axis=2)), atol=1e-9)
-    # Where no image has a length, there is no feature.
-    nothing = find_features(0 * Z, center, Z, None, KernelSpec("poly", 1.0))
-    assert not nothing.root.any()
 
 
 def test_a_map_that_fits_no_worker_is_refused():

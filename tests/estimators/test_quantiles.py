@@ -144,22 +144,6 @@ def test_score_is_the_mean_of_d2_at_the_levels():
     assert [expectiles.score(X, np.zeros(N)), Expectile().d2(Y, Y, 0.5)] == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_weights_are_copies(loss):
-    twice = np.where(np.arange(N) % 3, 1.0, 2.0)
-    copies = np.flatnonzero(twice > 1)
-    rows = np.r_[np.arange(N), copies]
-    given = {"kernel": "rbf", "gamma": 4.0, "feature_scale": None, "quantile": (0.2, 0.8)}
-    params = {"loss": loss, "C": COSTS[loss], "tol": 1e-3, "random_state": 0, **given}
-    if loss == "pinball":
-        params["tol"] = 1e-5
-    one = VoronoiQuantileRegressor(5000, **params).fit(X, Y, twice).predict(Q)
-    # In one cell: copies are rows of a cell, and weights are not.
-    other = VoronoiQuantileRegressor(5000, **params).fit(X[rows], Y[rows]).predict(Q)
-    np.testing.assert_allclose(one, other, rtol=0, atol=5e-3 * Y.std())
-    assert np.abs(one - small(loss, quantile=(0.2, 0.8)).fit(X, Y).predict(Q)).max() > 0.1
-
-
 @compiled
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_cost_is_chosen_and_the_report_tells_d2_of_held_out_rows(loss):
