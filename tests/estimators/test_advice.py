@@ -19,9 +19,6 @@ from daskls import (
     VoronoiSVR,
 )
 from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
-from daskls.plan.bundles import Resources
-from daskls.run.blocks import BlockRows
-from daskls.run.scan import warn_of_chunks
 
 X, Y = checkers(900, noise=0.05)
 
@@ -215,16 +212,6 @@ def test_small_chunks_say_how_many_and_how_large_they_should_be(tmp_path):
         assert message.startswith("X lies in 1,000 chunks of 0.0 KiB on average")
         assert "chunks of about 1,048,576 rows (16 MiB)" in message
     assert told_by(small_svc(), da.from_array(rows, chunks=(10, 2)), labels) == []
-
-
-@pytest.mark.parametrize("held", [{"source_nbytes": 300 << 20}, {"unpack_nbytes": 300 << 20}])
-def test_large_chunks_say_what_they_take(held):
-    rows = BlockRows(da.ones((100, 2)), da.ones((100, 1)), **held)
-    with pytest.warns(AdviceWarning, match=r"300 MiB of the 1000 MiB .* about 1,048,576 rows"):
-        warn_of_chunks(rows, Resources(2, 1000 << 20))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warn_of_chunks(rows, Resources(2, 2000 << 20))
 
 
 @pytest.mark.parametrize("make", [np.asarray, lambda y: da.from_array(y, chunks=100)])

@@ -46,6 +46,17 @@ def test_exact_neighbors_load_no_pynndescent():
     subprocess.run([sys.executable, "-c", code], env=python_env(), check=True)
 
 
+# Rows, and k.
+ODD = {
+    "three rows": (X[:3], 5),
+    "k above the rows": (X[:40], 100),
+    "k above a quarter of a group": (X, 1900),
+    "one feature": (X[:, :1], 5),
+    "constant features": (np.hstack([X, np.ones((2000, 2))]), 5),
+    "equal rows": (np.ones((2000, 2)), 5),
+}
+
+
 @pytest.mark.slow
 class TestFitted:
     """Graphs are built: pynndescent compiles."""
@@ -57,20 +68,6 @@ class TestFitted:
         assert np.mean(np.abs(exact.predict(X) - near.predict(X)) < 0.05) > 0.98
         assert len(near._reader.root.store.names("graphs")) == 1
         assert not exact._reader.root.store.names("graphs")
-
-    def test_a_selection_searches_as_predictions_do(self):
-        model = KNNSVC(20, **APPROXIMATE).fit(X, Y)
-        assert model.selected_["C"] is not None
-        assert model.score(X, Y) > 0.95
-
-    def test_centers_cover_all_rows_and_keep_no_graph_that_they_do_not_need(self):
-        # Of pairs of equal rows: a row may be in the list of its copy alone.
-        rows, y = np.repeat(X[:1000], 2, axis=0), np.repeat(Y[:1000], 2)
-        model = FalkSVC(2, n_assigned=1, assign="center", n_groups=1, **APPROXIMATE, **SVM)
-        model.fit(rows, y)
-        assert 1000 <= model.n_cells_ <= 2000
-        assert model.score(rows, y) > 0.95
-        assert not model._reader.root.store.names("graphs")
 
     @pytest.mark.parametrize("kind", [FalkNoiseFilter, KNNSVMNoiseFilter])
     def test_a_noise_filter_finds_what_the_exact_one_finds(self, kind):
@@ -100,22 +97,9 @@ class TestFitted:
         np.testing.assert_array_equal(again.predict(X), expected)
 
     @pytest.mark.parametrize("kind", [KernelKNNClassifier, FalkSVC])
-    @pytest.mark.parametrize(
-        ("rows", "k"),
-        [
-            (X[:3], 5),
-            (X[:40], 100),
-            (X, 1900),
-            (X[:, :1], 5),
-            (np.hstack([X, np.ones((2000, 2))]), 5),
-            (np.ones((2000, 2)), 5),
-        ],
-        ids=[
-            *("three rows", "k above the rows", "k above a quarter of a group", "one feature"),
-            *("constant features", "equal rows"),
-        ],
-    )
-    def test_odd_rows_are_answered_as_by_exact_neighbors(self, rows, k, kind):
+    @pytest.mark.parametrize("name", ODD)
+    def test_odd_rows_are_answered_as_by_exact_neighbors(self, name, kind):
+        rows, k = ODD[name]
         y = Y[: len(rows)].copy()
         y[:2] = 0, 1
         exact = kind(k, random_state=0, **GIVEN[kind]).fit(rows, y)

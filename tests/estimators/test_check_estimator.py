@@ -31,16 +31,11 @@ from daskls.estimators.docs import NAMES
 from daskls.records import SolverSpec
 from daskls.registry import FILTERS, METHODS, load_object
 
+# Of more rows others are drawn to be held out or to be a sample, repeated ones fill two places of a
+# neighborhood, and a float sum is another; `cv` is no list of splits.
 EXPECTED = dict.fromkeys(
-    (
-        "check_sample_weight_equivalence_on_dense_data",
-        "check_sample_weight_equivalence_on_sparse_data",
-    ),
-    "of regressors: of more rows others are drawn to be held out, and a float sum is another. "
-    "Of VoronoiSVC and RandomChunkSVC: sets `cv` to a list of splits; ours is a number of "
-    "folds inside each cell. "
-    "Of the methods on neighborhoods: a row that is repeated fills two places of a neighborhood"
-    ". Of those on samples: a row that is repeated is drawn as two",
+    (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")),
+    "more rows are another draw",
 )
 
 

@@ -62,19 +62,6 @@ def test_two_classes_answer_with_the_mean_of_all_chunks(kernel):
     assert (model.predict(QUERIES) == (expected > 0)).all()
 
 
-def test_three_classes_vote_with_the_means():
-    X, y = checkers(N, n_classes=3)
-    model = small_chunks(fit_intercept=True).fit(X, y)
-    means = slow_decisions(model, QUERIES, 3)
-    votes = np.zeros((len(QUERIES), 3))
-    for p, (a, b) in enumerate([(0, 1), (0, 2), (1, 2)]):
-        votes[:, b] += means[:, p] > 0
-        votes[:, a] += means[:, p] <= 0
-    winners = model.predict(QUERIES)
-    assert (votes[np.arange(len(votes)), winners] == votes.max(axis=1)).all()
-    assert model.score(X, y) > 0.8
-
-
 def test_a_chunk_is_a_cell_of_its_rows():
     X, y = checkers(N)
     model = small_chunks().fit(X, y)

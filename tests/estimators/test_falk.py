@@ -95,16 +95,6 @@ def test_percentiles_give_every_neighborhood_its_own_width():
         assert report.gamma[cell] == pytest.approx(np.median(distances) ** -2, rel=1e-4)
 
 
-def test_each_neighborhood_may_choose():
-    X, y = checkers(N)
-    model = small_falk(60, selection="each", C=[0.1, 10.0], gamma=[1.0, 20.0]).fit(X, y)
-    trained = model.fit_report_.n_trained > 0
-    choices = set(zip(model.fit_report_.C[trained], model.fit_report_.gamma[trained], strict=True))
-    assert len(choices) > 1
-    assert choices <= {(c, g) for c in (0.1, 10.0) for g in (1.0, 20.0)}
-    assert np.isfinite(model.fit_report_.validation_error[trained]).all()
-
-
 REFUSED = [
     ({"n_neighbors": 10, "n_assigned": 11}, "n_assigned=11 is above n_neighbors=10"),
     *(({"n_neighbors": k}, "n_neighbors") for k in (0, 2.5)),

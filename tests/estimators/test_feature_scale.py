@@ -7,9 +7,7 @@ from support import checkers
 
 import daskls
 from daskls import (
-    FalkNoiseFilter,
     KernelKNNClassifier,
-    KNNSVMNoiseFilter,
     ParameterError,
     StoreError,
     VoronoiSVC,
@@ -46,16 +44,6 @@ def test_a_feature_with_factor_0_is_as_if_it_were_not_there(name):
     without = small(name, feature_scale=[1, 1]).fit(X, Y)
     queries = np.c_[Q[:, :1], np.full(len(Q), 1e17), Q[:, 1:]]
     np.testing.assert_array_equal(model.decision_function(queries), without.decision_function(Q))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("filter_", [FalkNoiseFilter, KNNSVMNoiseFilter])
-def test_noise_is_judged_in_the_scale(filter_):
-    y = Y > 0
-    found = filter_(n_neighbors=40, feature_scale="spread", random_state=0).fit(X, y)
-    other = filter_(n_neighbors=40, feature_scale="spread", random_state=0).fit(X * UNITS, y)
-    assert found.keep_.tolist() == other.keep_.tolist()
-    assert not found.keep_.all()
 
 
 @pytest.mark.parametrize("n_rows", [2, 5, 19, 45])

@@ -15,7 +15,6 @@ from support import small_svc
 
 import daskls
 from daskls import DataError, VoronoiSVC, VoronoiSVR
-from daskls.gaps import GAP_SAMPLE_ROWS, Gaps
 
 N, D = 400, 4
 NAMES = list("abcd")
@@ -36,12 +35,10 @@ Q, YQ = rows_with_gaps(seed=1)
 # The first n rows of a container, in blocks of some rows.
 KINDS = {
     "NumPy": lambda X, rows, path: X,
-    "list": lambda X, rows, path: X.tolist(),
     "Fortran": lambda X, rows, path: np.asfortranarray(X),
     "pandas": lambda X, rows, path: pd.DataFrame(X),
     "pandas objects": lambda X, rows, path: pd.DataFrame(X.astype(object)),
     "Dask": lambda X, rows, path: da.from_array(X, chunks=(rows, 2)),
-    "Zarr": lambda X, rows, path: zarr.create_array(path, data=X, chunks=(rows, D)),
     "path": lambda X, rows, path: zarr.create_array(path, data=X, chunks=(rows, D)) and path,
 }
 
@@ -108,13 +105,6 @@ def test_a_refusal_and_a_wrong_width(model):
             call()
     with pytest.raises(DataError, match=r"has 7 features, but .* is expecting 4"):
         model.predict(np.zeros((2, model._reader.n_features)))
-
-
-def test_medians_are_those_of_a_part_of_many_rows():
-    many = np.random.default_rng(0).normal(size=(5 * GAP_SAMPLE_ROWS, 2))
-    many[::3, 1] = np.nan
-    gaps = Gaps.of(many, np.array([False, True]))
-    np.testing.assert_allclose(gaps.medians, np.nanmedian(many, axis=0), atol=0.05)
 
 
 def test_a_given_scale_has_a_factor_a_column():

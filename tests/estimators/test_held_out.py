@@ -6,7 +6,7 @@ The oracle trains each cell anew without a row, in plain float64. What maps of n
 
 import numpy as np
 import pytest
-from small import small
+from small import set_sizes, small
 
 from daskls import FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
 from daskls.methods import held_out
@@ -124,16 +124,9 @@ def test_the_model_is_the_same_without_them(make):
     assert not [name for name in names if name.startswith("held")]
 
 
-@pytest.fixture
-def few_drawn(monkeypatch):
-    """Let few rows be drawn as of many."""
-    monkeypatch.setattr(held_out, "ALL_ROWS", 10)
-    monkeypatch.setattr(held_out, "CELL_DRAWN", 20)
-    monkeypatch.setattr(held_out, "CLASS_DRAWN", 20)
-    monkeypatch.setattr(held_out, "LEAST_DRAWN", 60)
-
-
-def test_of_many_rows_some_are_drawn_the_same_in_every_partition(few_drawn):
+def test_of_many_rows_some_are_drawn_the_same_in_every_partition(monkeypatch):
+    sizes = {"ALL_ROWS": 10, "CELL_DRAWN": 20, "CLASS_DRAWN": 20, "LEAST_DRAWN": 60}
+    set_sizes(monkeypatch, {f"daskls.methods.held_out.{k}": n for k, n in sizes.items()})
     X, y = noisy(2, n=2000)
     y[:] = X[:, 0] > 0.97
     assert 40 < y.sum() < 100
@@ -168,14 +161,12 @@ def test_maps_of_odds_are_stored_as_such(tmp_path):
 def test_odds_have_to_be_likelier_beyond_chance():
     rng = np.random.default_rng(0)
     p = rng.random(4000)
-    codes = (rng.random(4000) < p).astype(np.int32)
-    ones = np.ones(4000)
-    assert fit_maps("sigmoid", 2 * p - 1, codes, ones, 2, of_odds=None).of_odds
-    few = slice(0, 8)
-    assert not fit_maps("sigmoid", 2 * p[few] - 1, codes[few], ones[few], 2, of_odds=None).of_odds
+    codes, ones = (rng.random(4000) < p).astype(np.int32), np.ones(4000)
     # Logits: a sigmoid is right, and odds of what is clipped are not.
-    logits = np.log(p / (1 - p)) / 2
-    assert not fit_maps("sigmoid", logits, codes, ones, 2, of_odds=None).of_odds
+    for scores, n, of_odds in ((2 * p - 1, 4000, True), (2 * p - 1, 8, False),
+                               (np.log(p / (1 - p)) / 2, 4000, False)):  # fmt: skip
+        maps = fit_maps("sigmoid", scores[:n], codes[:n], ones[:n], 2, of_odds=None)
+        assert maps.of_odds == of_odds
 
 
 def test_classes_of_few_rows_share_a_sigmoid():
@@ -217,19 +208,16 @@ def test_cells_of_one_class_and_classes_of_one_row():
 HINGE = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
 
 
-@pytest.mark.parametrize(
-    ("model", "says"),
-    [
-        (
-            VoronoiSVC(probability=False),
-            r'probability=False\. Pass probability="auto"',
-        ),
-        (VoronoiSVC(**HINGE), r"loss='hinge' has none\. Pass probability=True"),
-        (VoronoiSVC(probability=False, **HINGE), r"probability=False\. Pass probability=True"),
-        (RandomChunkSVC(loss="squared_error"), r"RandomChunkSVC has none\. Pass probability=Tr"),
-        (FalkSVC(), r"FalkSVC has none\. Pass probability=True"),
-    ],
-)
+ABSENT = [
+    (VoronoiSVC(probability=False), r'probability=False\. Pass probability="auto"'),
+    (VoronoiSVC(**HINGE), r"loss='hinge' has none\. Pass probability=True"),
+    (VoronoiSVC(probability=False, **HINGE), r"probability=False\. Pass probability=True"),
+    (RandomChunkSVC(loss="squared_error"), r"RandomChunkSVC has none\. Pass probability=Tr"),
+    (FalkSVC(), r"FalkSVC has none\. Pass probability=True"),
+]
+
+
+@pytest.mark.parametrize(("model", "says"), ABSENT)
 def test_where_they_are_absent_the_error_says_why_and_what_to_pass(model, says):
     for method in ("predict_proba", "predict_log_proba"):
         assert not hasattr(model, method)

@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 from cells import mean_of_svcs
-from sklearn.svm import SVC, SVR, LinearSVC
+from sklearn.svm import SVC, SVR
 from support import compiled
 
 from daskls import KNNSVC, FalkSVC, RandomChunkSVC, VoronoiSVC, VoronoiSVR
@@ -77,30 +77,6 @@ def columns(units, n_classes=2, noise=0.0, seed=0):
         y = share.mean(axis=1) > 0.5
         y ^= rng.random(len(y)) < noise
     return share * units, y
-
-
-@compiled
-@pytest.mark.parametrize(
-    ("X", "y", "least"),
-    [
-        (*columns([1000] * 5), 0.98),
-        (*columns([1000] * 5, noise=0.3), 0.64),
-        (*columns([1000, 1, 1, 1]), 0.98),
-        (*columns([1e-3, 1, 10, 100, 1000]), 0.98),
-        (*columns([1000, 1000, 1], n_classes=7), 0.95),
-        (np.round(columns([1000] * 3)[0]).astype(np.uint16), columns([1000] * 3)[1], 0.98),
-        (np.c_[columns([1000, 1])[0], np.full(1600, 1e6 / 3)], columns([1000, 1])[1], 0.98),
-    ],
-    ids=["thousands", "noise", "one", "five units", "classes", "integers", "constant"],
-)
-def test_units_do_not_matter_to_a_linear_kernel_of_open_c(X, y, least):
-    model = VoronoiSVC(400, **CELL, kernel="linear", random_state=0).fit(X[:800], y[:800])
-    assert model.score(X[800:], y[800:]) > least
-    assert not model.fit_report_.n_at_limit.any()
-    if len(set(y)) == 2:
-        unit = np.ptp(X, axis=0) + 1e-9
-        svm = LinearSVC(dual=False).fit(X[:800] / unit, y[:800])
-        assert model.score(X[800:], y[800:]) > svm.score(X[800:] / unit, y[800:]) - 0.02
 
 
 @compiled

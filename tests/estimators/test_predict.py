@@ -27,14 +27,10 @@ def many():
 
 
 def test_building_a_prediction_computes_nothing(model, tmp_path):
-    zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(100, 2))
+    array = zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(100, 2))
     scheduler = CountingScheduler()
     with dask.config.set(scheduler=scheduler):
-        for source in (
-            da.from_array(QUERIES, chunks=100),
-            tmp_path / "q",
-            zarr.open(tmp_path / "q"),
-        ):
+        for source in (da.from_array(QUERIES, chunks=100), tmp_path / "q", array):
             lazy = [model.predict(source), model.decision_function(source)]
             assert scheduler.n_tasks == []
             dask.compute(*lazy)
@@ -60,18 +56,11 @@ def test_a_slice_computes_one_super_block(model, monkeypatch):
 def test_chunks_order_dtype_and_meta(model, many, chunks, monkeypatch):
     tiny_blocks(monkeypatch, 70 * 16)
     rows = da.from_array(QUERIES, chunks=(chunks, 1))
-    for answer, dtype, columns in [
-        (model.predict, "U5", ()),
-        (model.decision_function, "f8", ()),
-        (many.predict, "i8", ()),
-        (many.decision_function, "f8", (3,)),
-    ]:
+    for answer in (model.predict, model.decision_function, many.predict, many.decision_function):
         lazy, plain = answer(rows), answer(QUERIES)
         assert isinstance(plain, np.ndarray)
-        assert isinstance(lazy, da.Array)
-        assert lazy.chunks == (chunks, *((c,) for c in columns))
-        assert lazy.shape == plain.shape == (500, *columns)
-        assert lazy.dtype == lazy._meta.dtype == plain.dtype == np.dtype(dtype)
+        assert lazy.chunks == (chunks, *((c,) for c in plain.shape[1:]))
+        assert lazy.dtype == lazy._meta.dtype == plain.dtype
         assert lazy._meta.ndim == plain.ndim
         np.testing.assert_array_equal(lazy.compute(), plain)
 
@@ -79,19 +68,18 @@ def test_chunks_order_dtype_and_meta(model, many, chunks, monkeypatch):
 @pytest.mark.parametrize("kind", ["Dask", "Zarr", "path", "NumPy"])
 def test_predict_to_zarr_equals_predict(model, many, kind, tmp_path, monkeypatch):
     tiny_blocks(monkeypatch, 120 * 16)
-    array = zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(60, 2))
     rows = {
         "Dask": da.from_array(QUERIES, chunks=((7, 200, 293), 2)),
-        "Zarr": array,
+        "Zarr": zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(60, 2)),
         "path": str(tmp_path / "q"),
         "NumPy": QUERIES,
     }[kind]
-    for name, fitted in (("a", many), ("b", model)):
-        fitted.predict_to_zarr(rows, tmp_path / name)
-        written = zarr.open_array(tmp_path / name, mode="r")
-        np.testing.assert_array_equal(written[:], fitted.predict(QUERIES))
+    for fitted in (many, model):
+        path = tmp_path / str(len(fitted.classes_))
+        fitted.predict_to_zarr(rows, path)
+        np.testing.assert_array_equal(zarr.open_array(path)[:], fitted.predict(QUERIES))
     with pytest.raises(StoreError, match="exists already"):
-        many.predict_to_zarr(rows, tmp_path / "a")
+        model.predict_to_zarr(rows, path)
 
 
 def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_path):

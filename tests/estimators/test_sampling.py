@@ -226,11 +226,9 @@ def test_the_rows_that_a_task_may_draw_leave_no_trace(most, monkeypatch):
 @pytest.mark.parametrize("small", [small_local, small_near])
 def test_what_was_not_solved_is_said(small, monkeypatch):
     few_steps(monkeypatch, 3)
-    X, y = checkers(N)
     with pytest.warns(NonConvergenceWarning, match=r"1 of the 1 pairs .* lower C") as warned:
-        model = small().fit(X, y)
+        small().fit(*checkers(N))
     assert warned[0].filename == __file__
-    assert np.isfinite(model.decision_function(X)).all()
 
 
 def test_a_ball_that_draws_more_than_a_task_holds_is_refused(monkeypatch):
@@ -263,16 +261,10 @@ REFUSED = [
     (small_local, {"kernel": "sigmoid"}, "kernel"),
     (small_local, {"loss": "squared_error"}, "The 'loss' parameter of LocalSamplingSVC"),
     (small_near, {"C": [1.0, -2.0]}, "C holds -2"),
-    (small_local, {"gamma": []}, "gamma is an empty grid"),
-    (small_near, {"sample_fraction": 0.0015}, r"subsamples of 1 row\(s\).*; raise sample_fraction"),
-    (
-        small_local,
-        {"n_subsamples": 200},
-        r"sample_fraction=0.2 of 900 rows, of which 90 validate, in n_subsamples=200 gives "
-        r"subsamples of 0 row\(s\).* lower n_subsamples to 90 or less, or raise "
-        r"sample_fraction to 0.45",
-    ),
-]
+    (small_near, {"sample_fraction": 0.0015}, r"of 1 row\(s\).*; raise sample_fraction"),
+    (small_local, {"n_subsamples": 200}, r"0.2 of 900 rows, of which 90 validate, in "
+     r"n_subsamples=200 gives subsamples of 0 row\(s\).* lower n_subsamples to 90 or less, or"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("make", "params", "message"), REFUSED, ids=str)
@@ -283,36 +275,21 @@ def test_parameters_out_of_range_are_one_error(make, params, message):
 
 LAST = np.argmax(shuffle_numbers(np.arange(N), N, 0))
 OF_ONE_CLASS = [
-    (
-        *(small_local, {"sample_fraction": 0.04}, 0),
-        r"Each of the n_subsamples=4 subsamples of 15 rows has rows of one class only.*"
-        r"Lower n_subsamples or raise sample_fraction above 0.04: .*; or set another random_state",
-    ),
-    (
-        *(small_near, {"sample_fraction": 0.02}, 0),
-        r"The subsample of 30 rows has.*\. Raise sample_fraction above 0.02: ",
-    ),
+    (small_local, 0.04, {}, 0, r"Each of the n_subsamples=4 subsamples of 15 rows has rows of one "
+     r"class only.*Lower n_subsamples or raise sample_fraction above 0.04: .*; or set another"),
+    (small_near, 0.02, {}, 0, r"subsample of 30 rows has.*\. Raise sample_fraction above 0.02: "),
     # The one row of its class validates: where all others are drawn no more are advised.
-    (
-        *(small_local, {"sample_fraction": 1.0, "n_subsamples": 1}, LAST),
-        r"1350 rows has rows of one class only[^_]*\. Set another random_state",
-    ),
-    (
-        *(small_near, {"sample_fraction": 0.9}, LAST),
-        r"1350 rows has rows of one class only[^_]*\. Set another random_state",
-    ),
-    (
-        *(small_local, {"sample_fraction": 0.1, "n_subsamples": None}, LAST),
-        r"n_subsamples=3 subsamples of 50 rows.*\. Lower n_subsamples: a sub",
-    ),
-]
+    (small_local, 1.0, {"n_subsamples": 1}, LAST, r"1350 rows has rows of one class[^_]*\. Set "),
+    (small_near, 0.9, {}, LAST, r"1350 rows has rows of one class[^_]*\. Set "),
+    (small_local, 0.1, {"n_subsamples": None}, LAST, r"3 subsamples of 50 rows.*\. Lower n_sub"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "params", "rare", "message"), OF_ONE_CLASS)
-def test_subsamples_of_one_class_are_one_error(make, params, rare, message):
+@pytest.mark.parametrize(("make", "share", "params", "rare", "message"), OF_ONE_CLASS)
+def test_subsamples_of_one_class_are_one_error(make, share, params, rare, message):
     X, y = np.random.default_rng(0).random((N, 2)), (np.arange(N) == rare).astype(int)
     with pytest.raises(DataError, match=message):
-        make(**params).fit(X, y)
+        make(share, **params).fit(X, y)
 
 
 @pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
@@ -325,20 +302,22 @@ def test_of_equal_rows_the_larger_class_answers(make):
     assert set(weighted.predict(QUERIES)) == {"a"}
 
 
+# A polynomial kernel keeps the kernel values of many queries at once, and needs them all.
+POLY = {"kernel": "poly", "degree": 2, "C": 0.1}
 TOO_LARGE = [
+    (small_local, 1.0, {"n_subsamples": 1}, r"54000 rows.*; raise n_subsamples or lower sample_fr"),
+    (small_near, 1.0, {}, r"A subsample of 54000.*; lower sample_fraction"),
     (
-        *(small_local, 1.0, {"n_subsamples": 1}),
-        r"A subsample of 54000 rows.*; raise n_subsamples or",
-    ),
-    (*(small_near, 1.0, {}), r"A subsample of 54000.*; lower sample_fraction"),
-    # A polynomial kernel keeps the kernel values of many queries at once, and needs them all.
-    (
-        *(small_local, 0.05, {"radius_scale": 2.0, "kernel": "poly", "degree": 2, "C": 0.1}),
-        r"sample of step 0 of \d+ rows.*; give radius_scale below 2, or lower",
+        small_local,
+        0.05,
+        {"radius_scale": 2.0, **POLY},
+        r"sample of step 0 .*; give radius_scale below",
     ),
     (
-        *(small_near, 0.05, {"n_neighbors": 50, "kernel": "poly", "degree": 2, "C": 0.1}),
-        r"sample of step [1-9] of \d+ rows.*; lower n_neighbors, or lower",
+        small_near,
+        0.05,
+        {"n_neighbors": 50, **POLY},
+        r"sample of step [1-9] .*; lower n_neighbors, or",
     ),
 ]
 

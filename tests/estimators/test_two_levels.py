@@ -11,7 +11,7 @@ from support import checkers, path_of, small_svc
 
 import daskls
 from daskls.errors import DamageError
-from daskls.partition.stored import Nested, model_partition
+from daskls.partition.stored import model_partition
 from daskls.store.artifact import open_artifact, write_artifact
 from daskls.store.caches import drop_caches
 
@@ -41,10 +41,6 @@ def models(tmp_path_factory):
         return one, fit(folder / "two")
 
 
-def spaces(models):
-    return [model_partition(model._reader) for model in models]
-
-
 def test_the_index_holds_the_cuts_between_leaves_alone(models):
     one, two = (model._reader.index for model in models)
     assert (one.attrs["partition"], two.attrs["partition"]) == ("Forest", "Nested")
@@ -66,16 +62,6 @@ def test_answers_are_the_same_bits(models):
         np.testing.assert_array_equal(lazy.compute(), expected)
         single = [getattr(two, name)(row[None])[0] for row in QUERIES[:20]]
         np.testing.assert_array_equal(single, getattr(one, name)(QUERIES[:20]))
-
-
-def test_every_row_is_found_in_the_same_cell(models):
-    one, two = spaces(models)
-    assert isinstance(two, Nested)
-    for ours, theirs in zip(two.find(QUERIES), one.find(QUERIES), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert [two.partition_of(c) for c in range(two.n_leaves)] == [
-        one.partition_of(c) for c in range(one.n_leaves)
-    ]
 
 
 def test_trees_are_read_bundle_by_bundle(models, monkeypatch):
