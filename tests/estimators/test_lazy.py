@@ -100,6 +100,8 @@ def test_weights_of_lazy_rows(of):
 
 
 def test_pairs_that_are_refused():
+    with pytest.raises(DataError, match=r"X is a table, but y is of type ndarray.*fit\(X, NAME\)"):
+        nearest().fit(cut(FRAME, 60), Y)
     with pytest.raises(DataError, match=r"X has 240 rows, and y 239 labels\. Pass one label"):
         nearest().fit(cut(FRAME, 60), cut(LABELS[:-1], 60))
     ordered = cut(FRAME, 60).map_partitions(lambda part: part.sort_values("a"))

@@ -188,6 +188,7 @@ def test_every_method_has_probabilities(name, kind):
     assert found.shape == (N, 2)
     assert found.min() >= 0
     np.testing.assert_allclose(found.sum(axis=1), 1)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), found, rtol=1e-12)
     # Better than the classes' shares, on the rows at hand.
     prior = np.tile(np.bincount(y) / N, (N, 1))
     assert log_loss(y, found.clip(1e-6, 1 - 1e-6)) < log_loss(y, prior)
@@ -256,3 +257,12 @@ def test_without_probabilities_none_are_written(tmp_path):
             da.from_array(X), tmp_path / "other.zarr", proba=True
         )
     assert not (tmp_path / "other.zarr").exists()
+
+
+def test_maps_weigh_the_rows_that_they_are_fitted_to():
+    X, y, _ = noisy()
+    wrong = np.random.default_rng(4).random(N) < 0.4
+    model = small("VoronoiSVC", probability=True, cell_size=N)
+    weighed = model.fit(X, np.where(wrong, 1 - y, y), np.where(wrong, 1e-9, 1.0)).predict_proba(X)
+    without = model.fit(X[~wrong], y[~wrong]).predict_proba(X)
+    assert log_loss(y, weighed) == pytest.approx(log_loss(y, without), abs=0.03)

@@ -1,15 +1,17 @@
-"""Least-squares cells as users see them: values, classes, partitions, weights, what is refused."""
+"""Least-squares cells as users see them; kernels of inner products, of one origin everywhere."""
 
 from functools import partial
 from itertools import product
 
+import naive
 import numpy as np
 import pytest
 from cells import mean_of_svcs
 from peaks import peak_of
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel
-from support import PAPERS, checkers, few
+from sklearn.svm import SVC, SVR
+from support import PAPERS, checkers, compiled, few
 
 from daskls import (
     KNNSVC,
@@ -18,6 +20,7 @@ from daskls import (
     ParameterError,
     RandomChunkSVC,
     VoronoiSVC,
+    VoronoiSVR,
 )
 from daskls.kernels.kernel import KERNELS, kernels_with
 from daskls.memory import TaskSizes
@@ -233,3 +236,92 @@ def test_the_reported_error_is_that_of_refits_without_a_row(k, offset):
         total += weights[copies[row]].sum()
     assert model.fit_report_.validation_error.tolist() == pytest.approx([wrong / total])
     assert 0 < wrong < total
+
+
+RNG = np.random.default_rng(0)
+N_AWAY = 80
+# Away from the origin, and not around it.
+MEAN = np.array([1.0, -0.5, 2.0])
+AWAY = RNG.normal(size=(N_AWAY, 3)) + MEAN
+OF_AWAY = (AWAY[:, 0] * AWAY[:, 1] + 0.3 * RNG.normal(size=N_AWAY) > -0.5).astype(int)
+THREE = np.digitize(AWAY[:, 0] + 0.2 * RNG.normal(size=N_AWAY), [0.6, 1.4])
+QUERIES = RNG.normal(size=(40, 3)) + MEAN
+CELL = {"loss": "hinge", "feature_scale": None, "fit_intercept": True}
+METHODS = {
+    "cell": (VoronoiSVC, N_AWAY, CELL),
+    "chunk": (RandomChunkSVC, N_AWAY, CELL),
+    "centers": (FalkSVC, N_AWAY, {"selection": None}),
+    "neighborhood": (KNNSVC, N_AWAY, {}),
+}
+KERNELS = [
+    {"kernel": "linear"},
+    {"kernel": "poly", "degree": 2, "coef0": 0.0},
+    {"kernel": "poly", "degree": 3, "coef0": 0.0},
+    {"kernel": "poly", "degree": 2, "coef0": 1.0},
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_scikit_learns_svm_of_the_rows_as_they_are(method, kernel):
+    estimator, size, params = METHODS[method]
+    given = {"C": 0.7, "gamma": 0.5, **kernel}
+    model = estimator(size, **params, **given, tol=1e-6, random_state=0).fit(AWAY, OF_AWAY)
+    if params is CELL:
+        expected = mean_of_svcs(AWAY, OF_AWAY, QUERIES, **given)
+    else:
+        expected = SVC(**given, tol=1e-8).fit(AWAY, OF_AWAY).decision_function(QUERIES)
+    found = model.decision_function(QUERIES)
+    # Chunks answer with clipped values.
+    expected = np.clip(expected, -1, 1) if method == "chunk" else expected
+    np.testing.assert_allclose(found, expected, atol=2e-2)
+    three = estimator(size, **params, **given, tol=1e-6, random_state=0).fit(AWAY, THREE)
+    if params is CELL:
+        # Positive for the first class of each pair.
+        pairs = -mean_of_svcs(AWAY, THREE, QUERIES, **given, decision_function_shape="ovo")
+        labels = [naive.one_vs_one_winner(row, 3) for row in pairs]
+    else:
+        labels = SVC(**given, tol=1e-8).fit(AWAY, THREE).predict(QUERIES)
+    assert (three.predict(QUERIES) == labels).mean() > 0.97
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_support_vector_regression_has_the_same_origin(kernel):
+    y = AWAY[:, 0] * AWAY[:, 1] + AWAY[:, 2]
+    given = {"C": 2.0, "gamma": 0.5, "epsilon": 0.05, **kernel}
+    model = VoronoiSVR(N_AWAY, loss="epsilon_insensitive", feature_scale=None, **given, tol=1e-6)
+    found = model.fit(AWAY, y).predict(QUERIES)
+    expected = SVR(**given, tol=1e-8).fit(AWAY, y).predict(QUERIES)
+    np.testing.assert_allclose(found, expected, atol=2e-2)
+
+
+def columns(units, n_classes=2, noise=0.0, seed=0):
+    """Return rows, half to train, with columns from 0 to the units, all of equal importance."""
+    rng = np.random.default_rng(seed)
+    units = np.asarray(units, float)
+    share = rng.random((1600, len(units)))
+    if n_classes > 2:
+        y = (share[:, -1] * n_classes).astype(int)
+    else:
+        y = share.mean(axis=1) > 0.5
+        y ^= rng.random(len(y)) < noise
+    return share * units, y
+
+
+@compiled
+@pytest.mark.parametrize("units", [[1000, 30, 500], [1000, 1, 500]], ids=["near", "far apart"])
+def test_open_c_is_of_rows_in_units_of_their_spread(units):
+    AWAY, y = columns(units, noise=0.1)
+    AWAY, y = AWAY[:300], y[:300]
+    model = VoronoiSVC(300, **CELL, kernel="linear", tol=1e-6, random_state=0).fit(AWAY, y)
+    spread = AWAY.std(axis=0)
+    spread = spread if max(units) > 100 * min(units) else np.sqrt((spread**2).mean())
+    rows = AWAY / spread
+    expected = mean_of_svcs(rows, y, rows, kernel="linear", C=model.fit_report_.C[0])
+    np.testing.assert_allclose(model.decision_function(AWAY), expected, atol=2e-2)
+    # A given C is of the rows as they are.
+    given = VoronoiSVC(300, **CELL, kernel="linear", C=1e-6, tol=1e-6, random_state=0)
+    found = given.fit(AWAY, y).decision_function(AWAY)
+    np.testing.assert_allclose(
+        found, mean_of_svcs(AWAY, y, AWAY, kernel="linear", C=1e-6), atol=2e-2
+    )
