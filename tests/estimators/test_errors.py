@@ -114,7 +114,7 @@ SHAPES = [
 @pytest.mark.parametrize(("rows", "y", "message"), SHAPES)
 def test_rows_and_labels_of_another_kind(rows, y, message):
     y, weights = y if isinstance(y, tuple) else (y, None)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, StoreError), match=message):
         small_svc().fit(rows, y, weights)
 
 
@@ -192,7 +192,7 @@ for name in ("C", "gamma"):
 
 @pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
 def test_parameters_out_of_range(params, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, StoreError), match=message):
         small_svc(**params).fit(X, Y)
 
 
@@ -227,7 +227,7 @@ OTHERS = [
         (other(X, (17, 1)), Y), (X, other(Y, 3)), (X, Y, np.full(N, 2.0)), (X[::-1], Y[::-1]))),
     ({}, (X[:-1], Y[:-1]), "n_rows was 300, is 299"),
     ({}, (X.astype("f4"), Y), "dtype was '<f8', is '<f4'"),
-    ({}, (X, NAMED), r"values was \[0, 1\], is \['a', 'b'\]"),
+    ({}, (X, NAMED), r".*values was \[0, 1\], is \['a', 'b'\]"),
 ]  # fmt: skip
 
 
