@@ -15,6 +15,7 @@ from support import small_svc
 
 import daskls
 from daskls import DataError, VoronoiSVC, VoronoiSVR
+from daskls.gaps import GAP_SAMPLE_ROWS, Gaps
 
 N, D = 400, 4
 NAMES = list("abcd")
@@ -114,3 +115,10 @@ def test_a_given_scale_has_a_factor_a_column():
     np.testing.assert_array_equal(model.feature_scale_, [*factors, *(factors[i] for i in marked)])
     with pytest.raises(daskls.ParameterError, match="holds 5 factors, but X has 4 features"):
         VoronoiSVC(feature_scale=[*factors, 1.0], random_state=0).fit(X, Y)
+
+
+def test_medians_are_those_of_a_part_of_many_rows():
+    many = np.random.default_rng(0).normal(size=(5 * GAP_SAMPLE_ROWS, 2))
+    many[::3, 1] = np.nan
+    gaps = Gaps.of(many, np.array([False, True]))
+    np.testing.assert_allclose(gaps.medians, np.nanmedian(many, axis=0), atol=0.05)

@@ -7,7 +7,7 @@ import pytest
 from support import checkers, few
 
 from daskls import GridEdgeWarning, LandmarkSVC
-from daskls.methods.landmarks.plan import count_clusters
+from daskls.methods.landmarks.plan import count_clusters, pick_cost
 
 N = 1200
 TRAIN = slice(0, 800)
@@ -133,3 +133,26 @@ def test_clusters_grow_with_the_rows_that_count():
     X, weights = rng.random((6700, 3)), np.arange(6700) < 1700
     model = LandmarkSVC(C=1.0, random_state=0).fit(X, X[:, 0] > 0.5, sample_weight=weights)
     assert model.n_cells_ == 8
+
+
+TIES = [
+    # Of equal errors the smallest C inside the grid that tells rows apart.
+    ([0.3, 0.2, 0.1, 0.1, 0.4], [], [1, 1, 1, 1, 1], 2),
+    ([0.1, 0.1, 0.1, 0.1, 0.1], [], [1, 1, 1, 1, 1], 1),
+    ([0.5, 0.5, 0.5, 0.5, 0.6], [], [0, 0, 1, 1, 1], 2),
+    # On the edge where it is better, or nothing inside is as good.
+    ([0.4, 0.3, 0.3, 0.2, 0.1], [], [1, 1, 1, 1, 1], 4),
+    ([0.1, 0.2, 0.2, 0.2, 0.1], [], [1, 1, 1, 1, 1], 0),
+    # Better is better, whatever it tells.
+    ([0.4, 0.5, 0.6, 0.6, 0.6], [], [0, 1, 1, 1, 1], 0),
+    ([0.5, 0.5, 0.5, 0.5, 0.5], [], [0, 0, 0, 0, 0], 4),
+    # What was not solved says nothing, unless nothing was.
+    ([0.3, 0.2, 0.1, 0.1, 0.1], [2, 3, 4], [1, 1, 1, 1, 1], 1),
+    ([0.3, 0.2, 0.1, 0.1, 0.1], [0, 1, 2, 3, 4], [1, 1, 1, 1, 1], 2),
+]
+
+
+def test_ties():
+    for errors, unsolved, told, best in TIES:
+        is_open = np.isin(np.arange(5), unsolved)
+        assert pick_cost(errors, is_open, np.array(told, bool)) == best

@@ -16,6 +16,7 @@ from daskls import (
     TableEncoder,
     VoronoiSVC,
 )
+from daskls.run.rows import as_declared
 
 pd = pytest.importorskip("pandas")
 dd = pytest.importorskip("dask.dataframe")
@@ -153,9 +154,22 @@ def test_blocks_that_are_not_as_declared(name, of_array, tmp_path):
             use()
 
 
-def test_blocks_of_another_kind_that_are_the_same_rows(of_array):
-    for f in (pd.DataFrame, lambda b: b.astype(">f8")):
-        np.testing.assert_array_equal(of_array.predict(blocks(f)).compute(), Y)
+EXACT = {
+    "float32": ("f8", lambda b: b.astype("f4")),
+    "byte order": ("f8", lambda b: b.astype(">f8")),
+    "float64 of few digits": ("f4", lambda b: np.round(b * 64) / 64),
+    "small integers": ("f8", lambda b: (b * 99).astype("i8")),
+    "longer integers": ("u1", lambda b: (b * 99).astype("i8")),
+    "flags": ("f8", lambda b: b > 0.5),
+    "a frame": ("f8", pd.DataFrame),
+}
+
+
+def test_values_that_the_declared_dtype_holds():
+    for dtype, f in EXACT.values():
+        found = as_declared(blocks(f, dtype), "X").compute()
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, f(X))
 
 
 ONES = da.ones(N, chunks=60)

@@ -32,7 +32,7 @@ import daskls
 from daskls import RandomChunkSVC, RandomChunkSVR, StoreError
 from daskls.errors import DamageError, ParameterError
 from daskls.kernels.frame import decide_pairs
-from daskls.methods.reserved import OF_ALL
+from daskls.methods.reserved import OF_ALL, sizes_of_cells
 from daskls.store.caches import drop_caches
 from daskls.store.choices import read_reserved
 
@@ -404,3 +404,13 @@ def test_too_few_different_rows_are_an_error_with_the_number_needed():
         bounded().fit(LABELED[rows], y)
     with pytest.raises(ParameterError, match=r"needs 9 different rows.*Of 120 rows.*interval"):
         covering().fit(FEW[np.arange(120) % 5], FEW_NUMBERS[np.arange(120) % 5])
+
+
+def test_cells_that_were_asked_about_nothing_have_the_size_of_all():
+    names = "n_rows, validation_error"
+    for n, errors in (([100, 50, 0], [0.04, np.nan, np.nan]), ([10, 20], [np.nan, np.nan])):
+        report = np.rec.fromarrays([n, errors], names=names)
+        np.testing.assert_array_equal(sizes_of_cells(report), 1.0)
+    # A cell of few rows is drawn to all the more.
+    sizes = sizes_of_cells(np.rec.fromarrays([[10**6, 10, 50], [1.0, 0.0, 0.0]], names=names))
+    assert sizes[0] > sizes[1] > sizes[2] > 0

@@ -36,6 +36,7 @@ from daskls import (
 from daskls.errors import ParameterError
 from daskls.methods.sampling import balls, train
 from daskls.methods.sampling.parts import read_part
+from daskls.methods.sampling.search import stalls
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.records import MIB
 
@@ -383,3 +384,19 @@ def test_a_matrix_of_the_squared_hinge_that_fits_no_worker_is_refused():
         small_near(0.4).fit(X, y)
         with pytest.raises(MemoryPlanError, match=r"lower sample_fraction .*, or give loss=.hinge"):
             small_near(0.4, loss="squared_hinge").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("errors", "patience", "least", "is_over"),
+    [
+        ([0.5, 0.6], 2, 0.0, False),
+        ([0.5, 0.6, 0.5], 2, 0.0, True),
+        ([0.5, 0.6, 0.4, 0.45], 2, 0.0, False),
+        ([0.5, 0.6, 0.4, 0.45, 0.4], 2, 0.0, True),
+        ([0.5, 0.4, 0.45, 0.399], 2, 0.01, True),
+        ([0.5], 1, 0.01, False),
+        ([0.5, 0.4], 1, 0.01, False),
+    ],
+)
+def test_a_search_ends_where_the_last_steps_are_no_better(errors, patience, least, is_over):
+    assert stalls(errors, patience, least) == is_over
