@@ -109,6 +109,14 @@ def test_one_choice_for_all_cells_is_told_apart():
     assert told_by(inside) == []
 
 
+def one_sided(n_cells):
+    """Return rows in cells of 100, all but a few of them of one class."""
+    rows = np.linspace(0, 1, 100 * n_cells)[:, None]
+    labels = np.zeros(len(rows), int)
+    labels[:60] = np.arange(60) % 2
+    return rows, labels
+
+
 RNG = np.random.default_rng(0)
 NOISY = checkers(900, noise=0.2)
 # Nearly always 0, as pixels at the margin: a small spread, but no unit of its own.
@@ -119,6 +127,7 @@ OFTEN[0] = 1e-5
 # As images are: 90 features that four directions make up.
 IMAGES = RNG.standard_normal((1200, 4)) @ RNG.standard_normal((4, 90))
 NUMBERS = VoronoiSVR(60, C=10.0, gamma=5.0, kernel="rbf", feature_scale=None, random_state=0)
+ROWS_16, LABELS_16 = one_sided(16)
 QUIET = {
     "inside the grid": (small_svc(cell_size=150, cv=3, gamma=[0.1, 20.0, 4000.0]), *NOISY),
     "two values, both edges": (small_svc(cell_size=150, cv=3, gamma=[0.01, 0.1]), *NOISY),
@@ -143,6 +152,9 @@ QUIET = {
     ),
     "as many numbers as rows": (NUMBERS, X, X[:, 0] + X[:, 1]),
     "cells of one number": (NUMBERS, X, np.where(X.sum(axis=1) > 1.8, X[:, 1], 3.0)),
+    "half of the cells on an edge": (small_svc(cv=3, C=[30.0, 300.0, 3000.0]), X, Y),
+    "some cells of one class": (small_svc(), ROWS_16, np.r_[LABELS_16[:800], np.arange(800) % 2]),
+    "few cells of one class": (small_svc(), *one_sided(3)),
     "few labels": (small_svc(cell_size=900, cv=5, loss="squared_error"), X, np.arange(900) // 45),
 }
 
@@ -159,14 +171,6 @@ def test_units_far_apart_are_told_at_the_line_of_fit():
         small_svc().fit(np.c_[X, 1e-5 * X[:, 0]], Y)
     assert 'Pass feature_scale="learned" or "spread"' in str(told[0].message)
     assert [own.filename for own in told] == [__file__]
-
-
-def one_sided(n_cells):
-    """Return rows in cells of 100, all but a few of them of one class."""
-    rows = np.linspace(0, 1, 100 * n_cells)[:, None]
-    labels = np.zeros(len(rows), int)
-    labels[:60] = np.arange(60) % 2
-    return rows, labels
 
 
 @pytest.mark.parametrize("make", [small_svc, lambda **p: VoronoiSVC(random_state=0, **p)])
@@ -201,6 +205,9 @@ def test_cells_that_do_not_shrink_are_told(loss):
     # Chunks at random have no place in space.
     chunked = RandomChunkSVC(chunk_size=150, random_state=0, **params)
     assert told_by(chunked, rows, labels) == []
+    if loss == "squared_error":
+        (message,) = told_by(VoronoiSVR(150, random_state=0, **params), rows, rows[:, 0])
+        assert message.endswith("or take RandomChunkSVR.")
 
 
 @pytest.mark.slow
