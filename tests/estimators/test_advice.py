@@ -159,6 +159,7 @@ QUIET = {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("case", QUIET)
 def test_where_there_is_no_need_nothing_is_said(case):
     assert told_by(*QUIET[case]) == []

@@ -111,6 +111,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(("rows", "y", "message"), SHAPES)
 def test_rows_and_labels_of_another_kind(rows, y, message):
     y, weights = y if isinstance(y, tuple) else (y, None)
@@ -231,6 +232,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(("params", "rows", "message"), OTHERS)
 def test_a_store_of_another_fit(params, rows, message, model, tmp_path):
     model.save(tmp_path / "m")
@@ -266,6 +268,7 @@ CHANGED = {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("message", CHANGED)
 def test_what_is_no_whole_model_is_not_opened(message, model, tmp_path):
     path = tmp_path / "m"

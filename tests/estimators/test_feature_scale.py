@@ -99,3 +99,11 @@ def test_a_model_without_its_scale_answers_nothing(tmp_path):
     (path / "scale").unlink()
     with pytest.raises(StoreError, match="lacks the scale"):
         daskls.load(path)
+
+
+def test_offsets_are_taken_off_before_rows_become_float32():
+    model = small("VoronoiSVC", feature_scale="spread").fit(X + 1e7, Y)
+    plain = small("VoronoiSVC", feature_scale="spread").fit(X, Y)
+    assert (model.predict(Q + 1e7) == plain.predict(Q)).mean() > 0.99
+    # Queries far away are answered.
+    assert np.isfinite(model.decision_function([[1e17, 0.5], [-1e17, 0.5]])).all()

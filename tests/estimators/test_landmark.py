@@ -194,6 +194,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
 def test_parameters_that_do_not_go_together(params, message):
     with pytest.raises(ValueError, match=message):

@@ -139,6 +139,7 @@ BLOCKS = {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("name", BLOCKS)
 def test_blocks_that_are_not_as_declared(name, of_array, tmp_path):
     f, dtype, error = BLOCKS[name]

@@ -167,6 +167,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(("fault", "task", "error", "message"), FAULTS)
 def test_what_happens_meanwhile_is_told_and_leaves_nothing(
     fault, task, error, message, tmp_path, monkeypatch
