@@ -19,6 +19,9 @@ from daskls import (
     VoronoiSVR,
 )
 from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
+from daskls.plan.bundles import Resources
+from daskls.run.blocks import BlockRows
+from daskls.run.scan import warn_of_chunks
 
 X, Y = checkers(900, noise=0.05)
 
@@ -236,3 +239,13 @@ def test_advice_is_told_once_where_folds_are_fitted_too():
     model = small_svc(cell_size=900, cv=5, loss="squared_error", probability=True)
     (message,) = told_by(model, X, labels)
     assert message.startswith("y holds 100 different labels in 900 rows")
+
+
+@pytest.mark.parametrize("held", [{"source_nbytes": 300 << 20}, {"unpack_nbytes": 300 << 20}])
+def test_large_chunks_say_what_they_take(held):
+    rows = BlockRows(da.ones((100, 2)), da.ones((100, 1)), **held)
+    with pytest.warns(AdviceWarning, match=r"300 MiB of the 1000 MiB .* about 1,048,576 rows"):
+        warn_of_chunks(rows, Resources(2, 1000 << 20))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_chunks(rows, Resources(2, 2000 << 20))

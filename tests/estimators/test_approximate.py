@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,11 @@ from daskls import (
     ParameterError,
     StoreError,
 )
-from daskls.errors import DamageError
+from daskls.errors import DamageError, MemoryPlanError
+from daskls.memory import TaskSizes
+from daskls.methods.neighborhoods.method import KNN
+from daskls.plan.bundles import Resources
+from daskls.records import SolverSpec
 from daskls.store.caches import drop_caches
 
 APPROXIMATE = {"neighbors": "approximate", "random_state": 0}
@@ -107,3 +112,11 @@ class TestFitted:
         np.testing.assert_array_equal(
             near.decision_function(rows[:200]), exact.decision_function(rows[:200])
         )
+
+
+def test_a_graph_that_does_not_fit_is_refused_before_it_is_built():
+    sizes, resources = TaskSizes(1000, 4, 2, 1000, SolverSpec()), Resources(1, 100 << 20)
+    sizes = replace(sizes, n_rows=10**6, leaf_rows=1000, block_rows=100)
+    KNN((5,)).check(sizes, resources)
+    with pytest.raises(MemoryPlanError, match=r'The graph of 8388 rows .*pass neighbors="exact"'):
+        KNN((5,), n_groups=3).check(sizes, resources)

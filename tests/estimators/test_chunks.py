@@ -174,6 +174,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
 def test_what_cannot_be_is_one_error(params, message):
     own = {} if "loss" in params else PAPER

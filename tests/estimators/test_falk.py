@@ -107,6 +107,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
 def test_parameters_out_of_range_are_one_error(params, message):
     with pytest.raises(ValueError, match=message):

@@ -122,3 +122,26 @@ def test_medians_are_those_of_a_part_of_many_rows():
     many[::3, 1] = np.nan
     gaps = Gaps.of(many, np.array([False, True]))
     np.testing.assert_allclose(gaps.medians, np.nanmedian(many, axis=0), atol=0.05)
+
+
+def test_a_data_set_of_arrays_keeps_nan_and_takes_no_refusal(tmp_path):
+    np.savez(tmp_path / "rows.npz", X=X, y=Y)
+    with pytest.raises(daskls.ParameterError, match="missing='refuse' is for tables"):
+        daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d", missing="refuse")
+    data = daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d")
+    answers = small_svc().fit(data.path).decision_function(Q)
+    np.testing.assert_array_equal(answers, small_svc().fit(X, Y).decision_function(Q))
+
+
+def test_a_killed_fit_goes_on(tmp_path, monkeypatch):
+    def fails(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("daskls.pipeline.train", fails)
+        with pytest.raises(KeyboardInterrupt):
+            small_svc(store=tmp_path / "m").fit(X, Y)
+    resumed = small_svc(store=tmp_path / "m").fit(X, Y)
+    np.testing.assert_array_equal(
+        resumed.decision_function(Q), small_svc().fit(X, Y).decision_function(Q)
+    )

@@ -9,6 +9,7 @@ import pytest
 from small import set_sizes, small
 
 from daskls import FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
+from daskls.errors import DasklsError
 from daskls.methods import held_out
 from daskls.methods.held_out import HeldOutRows
 from daskls.methods.probability import fit_maps, maps_of, probabilities
@@ -233,3 +234,9 @@ def test_a_fitted_model_is_what_it_was_fitted_as():
         model.predict_proba(X)
     assert hasattr(squares().fit(X, y).set_params(probability=False), "predict_proba")
     assert hasattr(KernelKNNClassifier(), "predict_log_proba")
+
+
+def test_partitions_that_hold_out_different_rows_are_refused():
+    own = HeldOutRows(np.array([4, 2, 4]), np.zeros(3, "i4"), np.ones(3), np.zeros(3, "f4"))
+    with pytest.raises(DasklsError, match="hold out different rows: another version"):
+        own.merged()

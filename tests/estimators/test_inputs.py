@@ -77,6 +77,7 @@ KINDS = {"color": r"(str|object|'\w+' in row 0)", "size": "category", "day": r"d
 KINDS |= {"mixed": "'seven' in row 7"}
 
 
+@pytest.mark.always
 @pytest.mark.filterwarnings("ignore:X has feature names")
 @pytest.mark.parametrize("column", KINDS)
 def test_columns_that_are_no_numbers_are_named(column):

@@ -218,3 +218,10 @@ def test_rows_that_tell_nothing_take_the_smallest_candidate():
     assert model.selected_["C"] is None
     assert model._reader.spec.C == (2.0,)
     assert len(set(model.predict(X))) == 1
+
+
+def test_a_sample_keeps_no_errors_to_draw():
+    X, y = checkers(700)
+    model = small_local(C=[1.0, 10.0]).fit(X, y)
+    with pytest.raises(ParameterError, match="LocalSamplingSVC stores only the chosen candidate"):
+        SelectionDisplay.from_estimator(model)

@@ -255,6 +255,7 @@ OBJECTS = {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("name", OBJECTS)
 def test_columns_of_objects(name):
     values, error = OBJECTS[name]

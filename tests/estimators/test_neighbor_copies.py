@@ -134,3 +134,9 @@ def test_a_wrong_label_among_copies_is_found(noise):
     assert not keep[wrong].any()
     assert keep[own & (y == 1)].all()
     assert keep[~own].mean() > 0.8
+
+
+def test_copies_that_fill_every_neighborhood():
+    X, y = np.zeros((500, 2)), (np.arange(500) % 5 == 0).astype(int)
+    for model in (KNNSVC(20, random_state=0), FalkSVC(20, random_state=0), KernelKNNClassifier(20)):
+        assert (model.fit(X, y).predict([[0.0, 0.0], [1.0, 3.0]]) == 0).all()

@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 from sklearn.calibration import _sigmoid_calibration
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
-from small import CLASSIFIERS, assert_same_bits, small
-from support import few
+from small import CLASSIFIERS, assert_same_bits, connected, small
+from support import few, start_cluster
 
 import daskls
 from daskls import DasklsError, KernelKNNClassifier, VoronoiSVC
@@ -266,3 +266,13 @@ def test_maps_weigh_the_rows_that_they_are_fitted_to():
     weighed = model.fit(X, np.where(wrong, 1 - y, y), np.where(wrong, 1e-9, 1.0)).predict_proba(X)
     without = model.fit(X[~wrong], y[~wrong]).predict_proba(X)
     assert log_loss(y, weighed) == pytest.approx(log_loss(y, without), abs=0.03)
+
+
+def test_a_cluster_changes_no_bit(tmp_path):
+    X, y, _ = noisy()
+    params = {"probability": True, "n_partitions": 2}
+    expected = small("VoronoiSVC", **params).fit(X, y).predict_proba(X)
+    # A cluster of its own: one that stays until the last test costs more.
+    with start_cluster() as cluster, connected(cluster) as client:
+        model = small("VoronoiSVC", **params, client=client, store=tmp_path / "model").fit(X, y)
+        np.testing.assert_array_equal(model.predict_proba(X), expected)

@@ -7,6 +7,7 @@ binomial, a search of each row's cell by brute force, and thousands of new rows.
 from itertools import product
 from types import SimpleNamespace
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from support import few
 from writes import Writes, stop_fit
 
 import daskls
-from daskls import RandomChunkSVC, RandomChunkSVR, StoreError
+from daskls import DataError, RandomChunkSVC, RandomChunkSVR, StoreError
 from daskls.errors import DamageError, ParameterError
 from daskls.kernels.frame import decide_pairs
 from daskls.methods.reserved import OF_ALL, sizes_of_cells
@@ -414,3 +415,32 @@ def test_cells_that_were_asked_about_nothing_have_the_size_of_all():
     # A cell of few rows is drawn to all the more.
     sizes = sizes_of_cells(np.rec.fromarrays([[10**6, 10, 50], [1.0, 0.0, 0.0]], names=names))
     assert sizes[0] > sizes[1] > sizes[2] > 0
+
+
+def test_a_table_of_few_values_keeps_its_bound():
+    """Its rows are reserved one by one: of each value some are trained on."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(24, 2))
+    chance = rng.uniform(0.05, 0.6, 24)
+    drawn = rng.integers(24, size=12_000)
+    labels = (rng.random(len(drawn)) < chance[drawn]).astype(int)
+    own, new = slice(0, 4000), slice(4000, None)
+    model = bounded(max_false_alarm=0.3).fit(values[drawn[own]], labels[own])
+    assert model.false_alarm_.n_negatives == pytest.approx((labels[own] == 0).sum() / 5, rel=0.2)
+    alarms = model.predict(values[drawn[new]])[labels[new] == 0]
+    assert 0.05 < alarms.mean() < 0.3
+
+
+def test_labels_that_change_between_readings_are_refused():
+    n_read = []
+
+    def labels(block_info=None):
+        n_read.append(0)
+        return np.zeros(N_LABELED, int) if len(n_read) > 1 else LABELS
+
+    y = da.map_blocks(labels, chunks=((N_LABELED,),), dtype=int, meta=np.empty(0, int))
+    with (
+        dask.config.set(scheduler="sync"),
+        pytest.raises((DataError, StoreError), match="same val"),
+    ):
+        bounded().fit(LABELED, y)

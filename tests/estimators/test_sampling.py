@@ -286,6 +286,7 @@ OF_ONE_CLASS = [
 ]  # fmt: skip
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(("make", "share", "params", "rare", "message"), OF_ONE_CLASS)
 def test_subsamples_of_one_class_are_one_error(make, share, params, rare, message):
     X, y = np.random.default_rng(0).random((N, 2)), (np.arange(N) == rare).astype(int)
@@ -400,3 +401,12 @@ def test_a_matrix_of_the_squared_hinge_that_fits_no_worker_is_refused():
 )
 def test_a_search_ends_where_the_last_steps_are_no_better(errors, patience, least, is_over):
     assert stalls(errors, patience, least) == is_over
+
+
+def test_a_product_in_several_columns_is_the_same_answer(monkeypatch):
+    X, y = checkers(N)
+    model = small_local().fit(X, y)
+    assert model.fit_report_.n_support[0] > 100
+    whole = model.decision_function(QUERIES)
+    tiny_tiles(monkeypatch, TILE_COLUMNS=60)
+    np.testing.assert_allclose(model.decision_function(QUERIES), whole, rtol=1e-10, atol=1e-10)

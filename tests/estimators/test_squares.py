@@ -308,6 +308,7 @@ def columns(units, n_classes=2, noise=0.0, seed=0):
     return share * units, y
 
 
+@pytest.mark.always
 @compiled
 @pytest.mark.parametrize("units", [[1000, 30, 500], [1000, 1, 500]], ids=["near", "far apart"])
 def test_open_c_is_of_rows_in_units_of_their_spread(units):

@@ -1,5 +1,6 @@
 """Queries gathered by bundle get the answers of those in blocks, from one read of each model."""
 
+import logging
 from types import SimpleNamespace
 
 import dask
@@ -235,3 +236,12 @@ def test_queries_are_gathered_where_that_spares_more_than_it_moves(
         other = model.plan((n_rows, 28), **where).prediction
         assert not other.pays_to_gather
         assert other.nbytes == other.by_block_nbytes
+
+
+def test_what_is_read_is_said(labels, tmp_path, caplog):
+    seen = []
+    with caplog.at_level(logging.INFO, "daskls"):
+        labels.predict_to_zarr(QUERIES, tmp_path / "out", seen.append)
+    assert "900 rows, gathered by bundle, reads about" in caplog.text
+    assert {progress.stage for progress in seen} == {"regroup", "predict", "order"}
+    assert all(own.done == own.total for own in seen[1::2] if own.stage != "predict")

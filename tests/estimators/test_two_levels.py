@@ -99,3 +99,18 @@ def test_damage_is_refused(models, tmp_path):
     write_artifact(store, "index", {**arrays, "leaf_cells": moved}, index.attrs, replace=True)
     with pytest.raises(DamageError, match=str(store)):
         daskls.load(store).predict(QUERIES)
+
+
+def test_the_table_of_some_cells_is_rows_of_the_whole(models):
+    reader = models[1]._reader
+    some, whole_table = reader.report_of_some(20), reader.report
+    assert 5 < len(some) < 40 < len(whole_table)
+    for name in ("cell", "leaf", "n_rows", "radius", "seconds"):
+        np.testing.assert_array_equal(some[name], whole_table[some.cell][name])
+    assert reader.report_of_some(10**6) is whole_table
+
+
+def test_cells_are_of_the_same_partitions(models):
+    one, two = (model_partition(model._reader) for model in models)
+    found = [[space.partition_of(c) for c in range(space.n_leaves)] for space in (one, two)]
+    assert found[0] == found[1]

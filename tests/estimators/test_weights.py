@@ -181,6 +181,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_weights_that_are_none(name, plain):
     weights, message = WEIGHTS[name]
