@@ -81,7 +81,7 @@ class FaultCampaign:
                 path.write_text(json.dumps(found))
             self.reference[name] = json.loads(path.read_text())
 
-    def _asked(self, name):
+    def _fit_fields(self, name):
         return methods.write_queries(self.folder, methods.N_ASKED[name] // self.part, name)
 
     def take_session(self, folder):
@@ -110,7 +110,7 @@ class FaultCampaign:
         for path in (store, scratch):
             shutil.rmtree(path, ignore_errors=True)
         scratch.mkdir()
-        found, asked = {}, {"store": str(store), "data": self._asked(name)}
+        found, asked = {}, {"store": str(store), "data": self._fit_fields(name)}
         session = self.take_session(scratch)
         try:
             fit = {"name": name, "size": self.size, "data": self.data_for(name)}
@@ -248,7 +248,7 @@ class Trial:
                 "data": self.campaign.data_for(self.name),
             }
             return session.send("fit", **fit, store=str(self.store))
-        asked = {"data": self.campaign._asked(self.name), "target": str(self.target)}
+        asked = {"data": self.campaign._fit_fields(self.name), "target": str(self.target)}
         return session.send("predict", way=self.way, store=str(self.store), **asked)
 
     def _disturb(self, session):
@@ -320,7 +320,7 @@ class Trial:
         """Ask in a new process, without a cluster."""
         limit_s = self.campaign.limit_s
         if self.stage == "predict":
-            asked = self.campaign._asked(self.name)
+            asked = self.campaign._fit_fields(self.name)
             return run_forked(lambda: self._ask(asked), limit_s, watched=self.place)
         return run_forked(self._fit, limit_s, watched=self.place)
 

@@ -17,11 +17,10 @@ from daskls import (
     KernelKNNClassifier,
     KernelKNNRegressor,
     KNNSVMNoiseFilter,
-    MemoryPlanError,
     ParameterError,
     StoreError,
 )
-from daskls.errors import DamageError
+from daskls.errors import DamageError, MemoryPlanError
 from daskls.memory import TaskSizes
 from daskls.methods.neighborhoods.method import KNN
 from daskls.plan.bundles import Resources
@@ -52,12 +51,15 @@ def test_exact_neighbors_load_no_pynndescent():
     subprocess.run([sys.executable, "-c", code], env=python_env(), check=True)
 
 
-def test_a_graph_that_does_not_fit_is_refused_before_it_is_built():
-    sizes, resources = TaskSizes(1000, 4, 2, 1000, SolverSpec()), Resources(1, 100 << 20)
-    sizes = replace(sizes, n_rows=10**6, leaf_rows=1000, block_rows=100)
-    KNN((5,)).check(sizes, resources)
-    with pytest.raises(MemoryPlanError, match=r'The graph of 8388 rows .*pass neighbors="exact"'):
-        KNN((5,), n_groups=3).check(sizes, resources)
+# Rows, and k.
+ODD = {
+    "three rows": (X[:3], 5),
+    "k above the rows": (X[:40], 100),
+    "k above a quarter of a group": (X, 1900),
+    "one feature": (X[:, :1], 5),
+    "constant features": (np.hstack([X, np.ones((2000, 2))]), 5),
+    "equal rows": (np.ones((2000, 2)), 5),
+}
 
 
 @pytest.mark.slow
@@ -72,20 +74,6 @@ class TestFitted:
         assert len(near._reader.root.store.names("graphs")) == 1
         assert not exact._reader.root.store.names("graphs")
 
-    def test_a_selection_searches_as_predictions_do(self):
-        model = KNNSVC(20, **APPROXIMATE).fit(X, Y)
-        assert model.selected_["C"] is not None
-        assert model.score(X, Y) > 0.95
-
-    def test_centers_cover_all_rows_and_keep_no_graph_that_they_do_not_need(self):
-        # Of pairs of equal rows: a row may be in the list of its copy alone.
-        rows, y = np.repeat(X[:1000], 2, axis=0), np.repeat(Y[:1000], 2)
-        model = FalkSVC(2, n_assigned=1, assign="center", n_groups=1, **APPROXIMATE, **SVM)
-        model.fit(rows, y)
-        assert 1000 <= model.n_cells_ <= 2000
-        assert model.score(rows, y) > 0.95
-        assert not model._reader.root.store.names("graphs")
-
     @pytest.mark.parametrize("kind", [FalkNoiseFilter, KNNSVMNoiseFilter])
     def test_a_noise_filter_finds_what_the_exact_one_finds(self, kind):
         wrong = np.arange(0, 2000, 100)
@@ -96,14 +84,6 @@ class TestFitted:
         ]
         assert np.mean(found[0] == found[1]) > 0.99
         assert not found[1][wrong].all()
-
-    def test_a_model_tells_how_it_searches(self, tmp_path):
-        model = KernelKNNClassifier(5, n_groups=2, **APPROXIMATE).fit(X, Y)
-        model.save(tmp_path / "m")
-        loaded = daskls.load(tmp_path / "m")
-        params = loaded.get_params()
-        assert (params["neighbors"], params["n_groups"]) == ("approximate", 2)
-        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
     def test_a_damaged_graph_is_told_and_made_again(self, tmp_path):
         store = tmp_path / "m"
@@ -122,22 +102,9 @@ class TestFitted:
         np.testing.assert_array_equal(again.predict(X), expected)
 
     @pytest.mark.parametrize("kind", [KernelKNNClassifier, FalkSVC])
-    @pytest.mark.parametrize(
-        ("rows", "k"),
-        [
-            (X[:3], 5),
-            (X[:40], 100),
-            (X, 1900),
-            (X[:, :1], 5),
-            (np.hstack([X, np.ones((2000, 2))]), 5),
-            (np.ones((2000, 2)), 5),
-        ],
-        ids=[
-            *("three rows", "k above the rows", "k above a quarter of a group", "one feature"),
-            *("constant features", "equal rows"),
-        ],
-    )
-    def test_odd_rows_are_answered_as_by_exact_neighbors(self, rows, k, kind):
+    @pytest.mark.parametrize("name", ODD)
+    def test_odd_rows_are_answered_as_by_exact_neighbors(self, name, kind):
+        rows, k = ODD[name]
         y = Y[: len(rows)].copy()
         y[:2] = 0, 1
         exact = kind(k, random_state=0, **GIVEN[kind]).fit(rows, y)
@@ -146,7 +113,10 @@ class TestFitted:
             near.decision_function(rows[:200]), exact.decision_function(rows[:200])
         )
 
-    def test_the_plan_tells_the_graphs(self):
-        exact, near = (KernelKNNClassifier(5, **own).plan((10**6, 50)) for own in ({}, APPROXIMATE))
-        assert near.model_nbytes > exact.model_nbytes
-        assert near.n_bundles == 17
+
+def test_a_graph_that_does_not_fit_is_refused_before_it_is_built():
+    sizes, resources = TaskSizes(1000, 4, 2, 1000, SolverSpec()), Resources(1, 100 << 20)
+    sizes = replace(sizes, n_rows=10**6, leaf_rows=1000, block_rows=100)
+    KNN((5,)).check(sizes, resources)
+    with pytest.raises(MemoryPlanError, match=r'The graph of 8388 rows .*pass neighbors="exact"'):
+        KNN((5,), n_groups=3).check(sizes, resources)

@@ -1,10 +1,17 @@
-"""scikit-learn's own checks, of every registered method."""
+"""What holds of each class: scikit-learn's checks, documented parameters, subclasses."""
 
+import inspect
+import pickle
+import re
+
+import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from small import ENTRIES, small
-from support import PAPERS
+from support import PAPERS, checkers
 
+import daskls
 from daskls import (
     KNNSVC,
     FalkSVC,
@@ -20,17 +27,15 @@ from daskls import (
     VoronoiSVC,
     VoronoiSVR,
 )
+from daskls.estimators.docs import NAMES
+from daskls.records import SolverSpec
+from daskls.registry import FILTERS, METHODS, load_object
 
+# Of more rows others are drawn to be held out or to be a sample, repeated ones fill two places of a
+# neighborhood, and a float sum is another; `cv` is no list of splits.
 EXPECTED = dict.fromkeys(
-    (
-        "check_sample_weight_equivalence_on_dense_data",
-        "check_sample_weight_equivalence_on_sparse_data",
-    ),
-    "of regressors: of more rows others are drawn to be held out, and a float sum is another. "
-    "Of VoronoiSVC and RandomChunkSVC: sets `cv` to a list of splits; ours is a number of "
-    "folds inside each cell. "
-    "Of the methods on neighborhoods: a row that is repeated fills two places of a neighborhood"
-    ". Of those on samples: a row that is repeated is drawn as two",
+    (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")),
+    "more rows are another draw",
 )
 
 
@@ -81,3 +86,52 @@ def test_scikit_learn_checks(estimator, check):
 )
 def test_scikit_learn_checks_of_the_others(estimator, check):
     check(estimator)
+
+
+CLASSES = [load_object(place) for entry in METHODS for place in entry.estimators]
+CLASSES += map(load_object, FILTERS.values())
+X, Y = checkers(300)
+
+
+def documented(section):
+    """Return the names that a section of a docstring describes."""
+    lines = [line for line in section.splitlines() if re.match(r"\w[\w, ]*( :|,$)", line)]
+    return {name.strip() for line in lines for name in line.split(" : ")[0].split(",")}
+
+
+@pytest.mark.always
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_every_parameter_is_described_and_constrained_and_no_other(cls):
+    doc = inspect.getdoc(cls)
+    assert not NAMES.search(doc)
+    assert getattr(daskls, cls.__name__) is cls
+    parameters = doc.split("Parameters\n")[1].split("Attributes\n")[0]
+    assert documented(parameters) - {"", "---"} == set(inspect.signature(cls).parameters)
+    assert list(cls._parameter_constraints) == list(inspect.signature(cls).parameters)
+
+
+def narrowed(name):
+    """Return an estimator, and one of a subclass that takes a single parameter of it."""
+    whole = small(name)
+    kind, given = type(whole), whole.get_params(deep=False)
+
+    def init(self, verbose=0):
+        kind.__init__(self, **{**given, "verbose": verbose})
+
+    own = type(f"Narrow{kind.__name__}", (kind,), {"__init__": init})
+    globals()[own.__name__] = own
+    return whole, own()
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_what_a_subclass_hands_on_counts(name):
+    whole, own = narrowed(name)
+    assert list(own.get_params()) == ["verbose"]
+    y = Y if hasattr(whole, "class_weight") else X[:, 0] + X[:, 1]
+    fitted = whole.fit(X, y)
+    np.testing.assert_array_equal(own.fit(X, y).predict(X), fitted.predict(X))
+    asked = own._request()
+    assert asked.spec == fitted._request().spec != SolverSpec()
+    assert asked.method == fitted._request().method
+    again = pickle.loads(pickle.dumps(clone(own).set_params(verbose=0).fit(X, y)))
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))

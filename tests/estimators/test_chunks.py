@@ -1,4 +1,6 @@
-"""RandomChunkSVC: which rows a chunk holds, what it answers, what it refuses; indecision."""
+"""RandomChunkSVC: its chunks and answers; indecision; what cells search, hold and choose by."""
+
+import re
 
 import dask.array as da
 import naive
@@ -8,6 +10,7 @@ from cells import fit_cell
 from small import task_memory
 from support import (
     MIB,
+    PAPERS,
     SlowModel,
     checkers,
     path_of,
@@ -18,6 +21,7 @@ from daskls import (
     MemoryPlanError,
     ParameterError,
     RandomChunkSVC,
+    VoronoiSVC,
 )
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.records import CellReport, SolverSpec
@@ -62,19 +66,6 @@ def test_two_classes_answer_with_the_mean_of_all_chunks(kernel):
     assert (model.predict(QUERIES) == (expected > 0)).all()
 
 
-def test_three_classes_vote_with_the_means():
-    X, y = checkers(N, n_classes=3)
-    model = small_chunks(fit_intercept=True).fit(X, y)
-    means = slow_decisions(model, QUERIES, 3)
-    votes = np.zeros((len(QUERIES), 3))
-    for p, (a, b) in enumerate([(0, 1), (0, 2), (1, 2)]):
-        votes[:, b] += means[:, p] > 0
-        votes[:, a] += means[:, p] <= 0
-    winners = model.predict(QUERIES)
-    assert (votes[np.arange(len(votes)), winners] == votes.max(axis=1)).all()
-    assert model.score(X, y) > 0.8
-
-
 def test_a_chunk_is_a_cell_of_its_rows():
     X, y = checkers(N)
     model = small_chunks().fit(X, y)
@@ -106,15 +97,6 @@ def test_chunks_are_full_and_hold_every_row(size, n_chunks):
     assert rows.max() - rows.min() <= 1
 
 
-def test_weights_scale_costs():
-    X, y = checkers(N)
-    doubled = small_chunks().fit(X, y, sample_weight=np.full(N, 2.0))
-    costly = small_chunks(C=20.0).fit(X, y)
-    np.testing.assert_allclose(
-        doubled.decision_function(QUERIES), costly.decision_function(QUERIES), atol=1e-4
-    )
-
-
 def test_a_chunk_that_fits_no_worker_is_refused():
     X, y = checkers(N)
     refused = r"A chunk of 900 rows .* lower chunk_size to about"
@@ -122,9 +104,6 @@ def test_a_chunk_that_fits_no_worker_is_refused():
         small_chunks(chunk_size=900).fit(X, y)
     with pytest.raises(ValueError, match="chunk_size"):
         small_chunks(chunk_size=1).fit(X, y)
-
-
-# Indecision
 
 
 def test_indecision_counts_decision_values_near_zero():
@@ -153,3 +132,109 @@ def test_indecision_refuses_what_has_no_answer():
         with pytest.raises(ParameterError, match="it must be a positive number") as raised:
             model.indecision(QUERIES, eps)
         assert repr(eps) in str(raised.value)
+
+
+X, Y = checkers(400)
+PAPER = {**PAPERS, "random_state": 0, "cv": 3}
+OPTIONS = {"n_grid": [3, 5], "cache_size": 0.5, "scoring": "tpr_x_tnr"}
+OWN = {VoronoiSVC: {"cell_size": 120}, RandomChunkSVC: {"chunk_size": 120}}
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_each_cell_searches_a_grid_of_so_many_values(kind):
+    model = kind(n_grid=(3, 4), search="full", **OWN[kind], **PAPER).fit(X, Y)
+    report = model.fit_report_
+    assert (report.n_tried == 12).all()
+    # Of these a cell's choice is one, scaled by its own rows and radius.
+    for row in report:
+        gammas, costs, _ = naive.grid_values(row.radius, row.n_rows, 2, 3, (3, 4))
+        assert np.isclose(gammas, row.gamma, rtol=1e-9).sum() == 1
+        assert np.isclose(costs, row.C, rtol=1e-9).sum() == 1
+
+
+def test_one_number_stands_for_both_axes_and_ten_for_none():
+    def values(n_grid):
+        return VoronoiSVC(n_grid=n_grid, **OWN[VoronoiSVC], **PAPER).fit(X, Y).decision_function(X)
+
+    np.testing.assert_array_equal(values(10), values(None))
+    np.testing.assert_array_equal(values(4), values([4, 4]))
+    assert (values(4) != values(None)).any()
+
+
+NO_SHAPE = r"n_grid.*(at least 2|range \[2, inf\)|flat list)"
+REFUSED = [
+    *(({"n_grid": wrong}, NO_SHAPE) for wrong in ([], [3, 4, 5], [20, 1], True, "20", [[3, 4]])),
+    *(({"n_grid": 5, "C": 1.0, **own}, r"n_grid=5 has no effect: C is given.*Leave")
+      for own in ({"gamma": 1.0}, {"kernel": "linear"})),
+    *(({name: value, "loss": "squared_error"}, f"{name}=.* has no effect with loss='squared_error'")
+      for name, value in OPTIONS.items()),
+    ({"cache_size": 1.0, "fit_intercept": True}, r"cache_size=1\.0 is for SVMs without offset"),
+    ({"cache_size": 0}, "'cache_size' parameter"),
+    ({"scoring": "roc_auc"}, r"'scoring' parameter .*'tpr_x_tnr'"),
+]  # fmt: skip
+
+
+@pytest.mark.always
+@pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
+def test_what_cannot_be_is_one_error(params, message):
+    own = {} if "loss" in params else PAPER
+    with pytest.raises(ValueError, match=message):
+        VoronoiSVC(**{**own, **params}).fit(X, Y)
+
+
+def test_a_given_C_is_searched_with_a_grid_of_widths():
+    model = VoronoiSVC(120, search="full", n_grid=5, C=1.0, **PAPER).fit(X, Y)
+    assert (model.fit_report_.n_tried == 5).all()
+
+
+GIVEN = {"C": [1.0, 30.0], "gamma": [5.0, 50.0], "tol": 1e-6}
+
+
+@pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
+def test_decisions_are_those_of_whole_matrices(kind):
+    whole = kind(200, **PAPER, **GIVEN).fit(X, Y).decision_function(X)
+    some = kind(200, cache_size=0.01, **PAPER, **GIVEN).fit(X, Y).decision_function(X)
+    np.testing.assert_allclose(some, whole, atol=5e-3)
+    # Room for both matrices of every cell: the same solver, and the same bits.
+    roomy = kind(200, cache_size=1.0, **PAPER, **GIVEN).fit(X, Y).decision_function(X)
+    np.testing.assert_array_equal(roomy, whole)
+    assert (some != whole).any()
+
+
+def test_a_plan_that_refuses_names_a_size_that_fits():
+    rows = np.random.default_rng(0).random((2600, 2)).astype(np.float32)
+    labels = (rows[:, 0] > 0.5).astype(int)
+    params = {**PAPER, "C": 1.0, "gamma": 1.0, "cv": 2}
+    with task_memory(48 * MIB):
+        with pytest.raises(MemoryPlanError, match="give cache_size=") as caught:
+            VoronoiSVC(2600, **params).fit(rows, labels)
+        size = float(re.search(r"give cache_size=([\d.]+), or give each", str(caught.value))[1])
+        VoronoiSVC(2600, cache_size=size, **params).fit(rows, labels)
+        with pytest.raises(MemoryPlanError):
+            VoronoiSVC(2600, cache_size=4 * size, **params).fit(rows, labels)
+
+
+def rare(n, seed):
+    """Return rows of which an eighth are positive, nowhere likelier than not."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2)).astype(np.float32)
+    return X, (rng.random(n) < np.where(X[:, 0] > 0.7, 0.4, 0.01)).astype(int)
+
+
+RARE = rare(600, 0)
+
+
+def product(model, X, y):
+    predicted = model.predict(X)
+    return np.prod([(predicted[y == c] == c).mean() for c in (0, 1)])
+
+
+@pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
+def test_cells_that_choose_by_recalls_find_the_rare_class(kind):
+    new, labels = rare(2000, 1)
+    size = {"cell_size" if kind is VoronoiSVC else "chunk_size": 300}
+    plain = kind(**PAPER, **size).fit(*RARE)
+    scored = kind(scoring="tpr_x_tnr", **PAPER, **size).fit(*RARE)
+    assert product(scored, new, labels) > product(plain, new, labels) + 0.05
+    assert (plain.fit_report_.validation_error < 0.35).all()
+    assert (scored.fit_report_.validation_error[scored.fit_report_.n_classes > 1] > 0.35).all()

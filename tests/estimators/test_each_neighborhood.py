@@ -13,7 +13,6 @@ from support import checkers, load_real
 
 from daskls import KNNSVC, FalkSVC, KNNSVMNoiseFilter, ParameterError
 from daskls.kernels.steps import UNCLIPPED
-from daskls.methods.neighborhoods import sigmoids
 from daskls.methods.predict import PROBABILITIES, predict_block
 from daskls.solvers.grid import assign_folds
 from daskls.solvers.hinge import width
@@ -173,24 +172,6 @@ def test_each_query_has_the_sigmoid_of_its_neighbors(name, selection, monkeypatc
     assert ((found > 0.01) & (found < 0.99)).any(axis=1).sum() >= 4
 
 
-def test_queries_share_what_their_neighbors_fit(monkeypatch):
-    X, y = checkers(300, n_classes=3)
-    fitted, fit = [], sigmoids.fit_label
-    monkeypatch.setattr(
-        sigmoids, "fit_label", lambda *given: fitted.append(given[1]) or fit(*given)
-    )
-    model = KNNSVC(300, C=1.0, gamma=5.0, probability="each", random_state=0).fit(X, y)
-    proba = model.predict_proba(X[:50])
-    assert fitted == [0, 1, 2]
-    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    # Lazily, and where the labels are asked of the same model, nothing differs.
-    lazy = model.predict_proba(da.from_array(X[:50], chunks=(20, 2)))
-    assert lazy.compute().tobytes() == proba.tobytes()
-    plain = KNNSVC(300, C=1.0, gamma=5.0, random_state=0).fit(X, y)
-    scores = model.decision_function(X[:50])
-    assert scores.tobytes() == plain.decision_function(X[:50]).tobytes()
-
-
 def test_neighbors_of_one_class_are_certain(tmp_path):
     X = np.r_[np.random.default_rng(0).random((40, 2)), np.full((40, 2), 9.0)]
     y = np.repeat([0, 1], 40)
@@ -227,10 +208,5 @@ def test_what_a_selection_cannot_do_is_refused(estimator):
         estimator(10, selection="each", n_inner=0).fit(X, y)
     with pytest.raises(ValueError, match="'selection' parameter"):
         estimator(10, selection="local").fit(X, y)
-
-
-def test_only_neighbors_of_queries_have_sigmoids_of_their_own():
-    X, y = checkers(60)
     with pytest.raises(ValueError, match="'probability' parameter of FalkSVC"):
         FalkSVC(10, probability="each").fit(X, y)
-    assert hasattr(KNNSVC(10, probability="each"), "predict_proba")

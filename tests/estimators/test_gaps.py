@@ -3,7 +3,6 @@
 import dask.array as da
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import zarr
 from falks import small_falk
@@ -11,15 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from landmarks import small_landmarks
 from samplings import small_local
-from sklearn.base import clone
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import cross_val_score
 from support import small_svc
 
 import daskls
 from daskls import DataError, VoronoiSVC, VoronoiSVR
 from daskls.gaps import GAP_SAMPLE_ROWS, Gaps
-from daskls.plotting import PartitionDisplay, ReportDisplay
 
 N, D = 400, 4
 NAMES = list("abcd")
@@ -40,12 +36,10 @@ Q, YQ = rows_with_gaps(seed=1)
 # The first n rows of a container, in blocks of some rows.
 KINDS = {
     "NumPy": lambda X, rows, path: X,
-    "list": lambda X, rows, path: X.tolist(),
     "Fortran": lambda X, rows, path: np.asfortranarray(X),
     "pandas": lambda X, rows, path: pd.DataFrame(X),
     "pandas objects": lambda X, rows, path: pd.DataFrame(X.astype(object)),
     "Dask": lambda X, rows, path: da.from_array(X, chunks=(rows, 2)),
-    "Zarr": lambda X, rows, path: zarr.create_array(path, data=X, chunks=(rows, D)),
     "path": lambda X, rows, path: zarr.create_array(path, data=X, chunks=(rows, D)) and path,
 }
 
@@ -105,29 +99,6 @@ def test_a_first_gap_in_a_query_is_told_and_filled(tmp_path):
     np.testing.assert_array_equal(zarr.open(tmp_path / "out")[:], model.predict(filled))
 
 
-def test_folds_with_and_without_gaps():
-    X, y = rows_with_gaps(full=range(1, D))
-    X[N // 2 :, 0] = 0.5
-    with pytest.warns(UserWarning, match="where training rows had none"):
-        scores = cross_val_score(small_svc(), pd.DataFrame(X, columns=NAMES), y, cv=2)
-    assert np.isfinite(scores).all()
-    frame = pl.DataFrame(X, schema=NAMES, nan_to_null=True)
-    np.testing.assert_array_equal(
-        small_svc().fit(frame, y).decision_function(frame),
-        small_svc().fit(X, y).decision_function(X),
-    )
-
-
-def test_names_and_importances(model):
-    learned = VoronoiSVC(random_state=0).fit(pd.DataFrame(X, columns=NAMES), Y)
-    assert learned.feature_names_in_.tolist() == NAMES
-    assert learned.feature_importances_.shape == (D,)
-    assert learned.feature_importances_.sum() == pytest.approx(1)
-    assert "a is missing" in learned.coded_features_
-    assert "feature 0 is missing" in VoronoiSVC(random_state=0).fit(X, Y).coded_features_
-    assert clone(learned).fit(X, Y).n_features_in_ == D
-
-
 def test_a_refusal_and_a_wrong_width(model):
     strict = small_svc().fit(rows_with_gaps(full=range(D))[0], Y, missing="refuse")
     for call in (lambda: small_svc().fit(X, Y, missing="refuse"), lambda: strict.predict(X)):
@@ -137,12 +108,13 @@ def test_a_refusal_and_a_wrong_width(model):
         model.predict(np.zeros((2, model._reader.n_features)))
 
 
-def test_a_column_of_gaps_tells_nothing():
-    empty = X.copy()
-    empty[:, 2] = np.nan
-    model = small_svc().fit(empty, Y)
-    assert model.score(empty, Y) > 0.5
-    assert model._reader.gaps.medians[2] == 0
+def test_a_given_scale_has_a_factor_a_column():
+    factors = [1.0, 2.0, 0.5, 1.0]
+    model = VoronoiSVC(feature_scale=factors, random_state=0).fit(X, Y)
+    marked = list(model._reader.gaps.marked)
+    np.testing.assert_array_equal(model.feature_scale_, [*factors, *(factors[i] for i in marked)])
+    with pytest.raises(daskls.ParameterError, match="holds 5 factors, but X has 4 features"):
+        VoronoiSVC(feature_scale=[*factors, 1.0], random_state=0).fit(X, Y)
 
 
 def test_medians_are_those_of_a_part_of_many_rows():
@@ -150,6 +122,15 @@ def test_medians_are_those_of_a_part_of_many_rows():
     many[::3, 1] = np.nan
     gaps = Gaps.of(many, np.array([False, True]))
     np.testing.assert_allclose(gaps.medians, np.nanmedian(many, axis=0), atol=0.05)
+
+
+def test_a_data_set_of_arrays_keeps_nan_and_takes_no_refusal(tmp_path):
+    np.savez(tmp_path / "rows.npz", X=X, y=Y)
+    with pytest.raises(daskls.ParameterError, match="missing='refuse' is for tables"):
+        daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d", missing="refuse")
+    data = daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d")
+    answers = small_svc().fit(data.path).decision_function(Q)
+    np.testing.assert_array_equal(answers, small_svc().fit(X, Y).decision_function(Q))
 
 
 def test_a_killed_fit_goes_on(tmp_path, monkeypatch):
@@ -164,43 +145,3 @@ def test_a_killed_fit_goes_on(tmp_path, monkeypatch):
     np.testing.assert_array_equal(
         resumed.decision_function(Q), small_svc().fit(X, Y).decision_function(Q)
     )
-
-
-def test_a_given_scale_has_a_factor_a_column():
-    factors = [1.0, 2.0, 0.5, 1.0]
-    model = VoronoiSVC(feature_scale=factors, random_state=0).fit(X, Y)
-    marked = list(model._reader.gaps.marked)
-    np.testing.assert_array_equal(model.feature_scale_, [*factors, *(factors[i] for i in marked)])
-    with pytest.raises(daskls.ParameterError, match="holds 5 factors, but X has 4 features"):
-        VoronoiSVC(feature_scale=[*factors, 1.0], random_state=0).fit(X, Y)
-
-
-@pytest.mark.parametrize("n_columns", [1, 2, 4])
-def test_pictures_and_reports_of_rows_with_gaps(n_columns):
-    own = [0, 3, 1, 2][:n_columns]
-    model = small_svc().fit(X[:, own], Y)
-    report = ReportDisplay.from_estimator(model, Q[:, own], YQ)
-    assert "<h2>Importances</h2>" in report.to_html()
-    assert dict(report.facts)["rows trained on"].startswith(f"{N} rows, {n_columns} features")
-    if n_columns > 1:
-        display = PartitionDisplay.from_estimator(model, X=Q[:, own], resolution=20)
-        assert np.isfinite(display.limits).all()
-
-
-def test_a_data_set_of_arrays_keeps_nan_and_takes_no_refusal(tmp_path):
-    np.savez(tmp_path / "rows.npz", X=X, y=Y)
-    with pytest.raises(daskls.ParameterError, match="missing='refuse' is for tables"):
-        daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d", missing="refuse")
-    data = daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d")
-    answers = small_svc().fit(data.path).decision_function(Q)
-    np.testing.assert_array_equal(answers, small_svc().fit(X, Y).decision_function(Q))
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_wide_integers_are_refused_beside_gaps_too(kind):
-    values = [None, *(2**54 + i for i in range(N - 1))]
-    frame = pd.DataFrame({"a": pd.array(values, "Int64"), "b": X[:, 3]})
-    if kind == "polars":
-        frame = pl.DataFrame({"a": values, "b": X[:, 3]}, schema={"a": pl.Int64, "b": pl.Float64})
-    with pytest.raises(DataError, match=r"Input X contains 18014398509481985, first in row 2"):
-        small_svc().fit(frame, Y)

@@ -4,22 +4,16 @@ The oracle trains each cell anew without a row, in plain float64. What maps of n
 ``test_probability.py``, promise alike is tested here too.
 """
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
-from sklearn.base import clone
-from small import assert_same_bits, small, tiny_tasks
-from support import few
+from small import set_sizes, small
 
-import daskls
-from daskls import DasklsError, FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
+from daskls import FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
+from daskls.errors import DasklsError
 from daskls.methods import held_out
-from daskls.methods.held_out import HeldOutRows, RowSampler
+from daskls.methods.held_out import HeldOutRows
 from daskls.methods.probability import fit_maps, maps_of, probabilities
 from daskls.store.artifact import open_artifact
-from daskls.store.caches import drop_caches
-from daskls.store.exchange import Rows
 
 N = 300
 C, GAMMA = 4.0, 6.0
@@ -121,58 +115,19 @@ def test_values_and_maps_are_those_of_refits(n_classes, n_partitions):
     np.testing.assert_allclose(model.predict_proba(X), probabilities(maps, asked), atol=2e-3)
 
 
-def test_a_probability_that_is_known_is_found():
-    rng = np.random.default_rng(0)
-
-    def draw(n):
-        X = rng.random((n, 3))
-        p = 1 / (1 + np.exp(-8 * (X[:, 0] - 0.5)))
-        return X, rng.random(n) < p, p
-
-    X, y, _ = draw(2000)
-    X_test, _, p = draw(5000)
-    found = VoronoiSVC(random_state=0).fit(X, y).predict_proba(X_test)
-    assert np.abs(found[:, 1] - p).mean() < 0.05
-
-
 @both_ways
 def test_the_model_is_the_same_without_them(make):
     X, y = noisy(3)
     plain, model = make(probability=False).fit(X, y), make().fit(X, y)
     np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
-    names = [name for name in plain.fit_report_.dtype.names if name != "seconds"]
-    for name in names:
-        np.testing.assert_array_equal(plain.fit_report_[name], model.fit_report_[name])
-    # As models of before: nothing of theirs names what they do not have.
     assert "probability" not in plain._reader.meta
     names = [name for bundle in plain._reader.bundles for name in bundle.part.names]
     assert not [name for name in names if name.startswith("held")]
 
 
-def test_a_cell_is_solved_alike_without_them():
-    # Some of its rows are asked for, and come last.
-    X, y = noisy(3, n=2500)
-    plain, model = (squares(cell_size=700, probability=own).fit(X, y) for own in (False, "auto"))
-    assert 1000 < len(held_of(model).numbers) < 2500
-    np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
-
-
-def test_partitions_that_hold_out_different_rows_are_refused():
-    own = HeldOutRows(np.array([4, 2, 4]), np.zeros(3, "i4"), np.ones(3), np.zeros(3, "f4"))
-    with pytest.raises(DasklsError, match="hold out different rows: another version"):
-        own.merged()
-
-
-@pytest.fixture
-def few_drawn(monkeypatch):
-    """Let few rows be drawn as of many."""
-    monkeypatch.setattr(held_out, "ALL_ROWS", 10)
-    monkeypatch.setattr(held_out, "CELL_DRAWN", 20)
-    monkeypatch.setattr(held_out, "CLASS_DRAWN", 20)
-    monkeypatch.setattr(held_out, "LEAST_DRAWN", 60)
-
-
-def test_of_many_rows_some_are_drawn_the_same_in_every_partition(few_drawn):
+def test_of_many_rows_some_are_drawn_the_same_in_every_partition(monkeypatch):
+    sizes = {"ALL_ROWS": 10, "CELL_DRAWN": 20, "CLASS_DRAWN": 20, "LEAST_DRAWN": 60}
+    set_sizes(monkeypatch, {f"daskls.methods.held_out.{k}": n for k, n in sizes.items()})
     X, y = noisy(2, n=2000)
     y[:] = X[:, 0] > 0.97
     assert 40 < y.sum() < 100
@@ -192,49 +147,6 @@ def test_of_many_rows_some_are_drawn_the_same_in_every_partition(few_drawn):
     assert abs(one.predict_proba(X)[:, 1].mean() - y.mean()) < 0.02
 
 
-def test_a_share_of_one_takes_all():
-    rows = Rows(np.empty((1000, 1)), np.arange(1000) % 2, np.ones(1000), np.arange(1000))
-    draw = RowSampler((1.0, 0.1), 3)
-    positions = draw.positions(rows)
-    assert (positions % 2 == 0).sum() == 500
-    assert 20 < (positions % 2 == 1).sum() < 90
-    some = rows.take(np.arange(300, 400))
-    expected = positions[(positions >= 300) & (positions < 400)] - 300
-    np.testing.assert_array_equal(draw.positions(some), expected)
-
-
-@pytest.mark.parametrize("way", few([{"n_partitions": 2}, {}]))
-def test_chunks_tasks_and_threads_change_no_bit(way, few_drawn):
-    X, y = noisy(3, n=900)
-    model = squares(**way).fit(X, y)
-    assert hasattr(model, "predict_proba")
-    assert len(held_of(model).numbers) < 900 * (model.n_partitions or 1)
-    for chunks, scheduler, n_bundles in ((100, "threads", 10_000), (900, "sync", 3)):
-        with tiny_tasks(N_BUNDLES=n_bundles), dask.config.set(scheduler=scheduler):
-            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=chunks)
-            again = clone(model).fit(*rows)
-        assert_same_bits(model, again)
-        lazy = again.predict_log_proba(da.from_array(X, chunks=(333, 2)))
-        assert lazy.chunks == ((333, 333, 234), (3,))
-        np.testing.assert_array_equal(np.exp(lazy), np.exp(model.predict_log_proba(X)))
-
-
-@pytest.mark.slow
-@both_ways
-def test_lost_maps_are_made_again_and_bundles_stay(make, tmp_path):
-    X, y = noisy(3)
-    model = make(store=tmp_path / "m").fit(X, y)
-    expected = model.predict_proba(X)
-    file = tmp_path / "m" / "calibration"
-    file.write_bytes(file.read_bytes()[:-8] + b"damaged?")
-    drop_caches()
-    with pytest.raises(DasklsError, match="calibration"):
-        daskls.load(tmp_path / "m").predict_proba(X)
-    bundles = {p: p.stat().st_mtime_ns for p in (tmp_path / "m" / "bundles").rglob("*")}
-    np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
-    assert bundles == {p: p.stat().st_mtime_ns for p in (tmp_path / "m" / "bundles").rglob("*")}
-
-
 def test_maps_of_odds_are_stored_as_such(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((2000, 1))
@@ -250,14 +162,12 @@ def test_maps_of_odds_are_stored_as_such(tmp_path):
 def test_odds_have_to_be_likelier_beyond_chance():
     rng = np.random.default_rng(0)
     p = rng.random(4000)
-    codes = (rng.random(4000) < p).astype(np.int32)
-    ones = np.ones(4000)
-    assert fit_maps("sigmoid", 2 * p - 1, codes, ones, 2, of_odds=None).of_odds
-    few = slice(0, 8)
-    assert not fit_maps("sigmoid", 2 * p[few] - 1, codes[few], ones[few], 2, of_odds=None).of_odds
+    codes, ones = (rng.random(4000) < p).astype(np.int32), np.ones(4000)
     # Logits: a sigmoid is right, and odds of what is clipped are not.
-    logits = np.log(p / (1 - p)) / 2
-    assert not fit_maps("sigmoid", logits, codes, ones, 2, of_odds=None).of_odds
+    for scores, n, of_odds in ((2 * p - 1, 4000, True), (2 * p - 1, 8, False),
+                               (np.log(p / (1 - p)) / 2, 4000, False)):  # fmt: skip
+        maps = fit_maps("sigmoid", scores[:n], codes[:n], ones[:n], 2, of_odds=None)
+        assert maps.of_odds == of_odds
 
 
 def test_classes_of_few_rows_share_a_sigmoid():
@@ -299,19 +209,16 @@ def test_cells_of_one_class_and_classes_of_one_row():
 HINGE = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
 
 
-@pytest.mark.parametrize(
-    ("model", "says"),
-    [
-        (
-            VoronoiSVC(probability=False),
-            r'probability=False\. Pass probability="auto"',
-        ),
-        (VoronoiSVC(**HINGE), r"loss='hinge' has none\. Pass probability=True"),
-        (VoronoiSVC(probability=False, **HINGE), r"probability=False\. Pass probability=True"),
-        (RandomChunkSVC(loss="squared_error"), r"RandomChunkSVC has none\. Pass probability=Tr"),
-        (FalkSVC(), r"FalkSVC has none\. Pass probability=True"),
-    ],
-)
+ABSENT = [
+    (VoronoiSVC(probability=False), r'probability=False\. Pass probability="auto"'),
+    (VoronoiSVC(**HINGE), r"loss='hinge' has none\. Pass probability=True"),
+    (VoronoiSVC(probability=False, **HINGE), r"probability=False\. Pass probability=True"),
+    (RandomChunkSVC(loss="squared_error"), r"RandomChunkSVC has none\. Pass probability=Tr"),
+    (FalkSVC(), r"FalkSVC has none\. Pass probability=True"),
+]
+
+
+@pytest.mark.parametrize(("model", "says"), ABSENT)
 def test_where_they_are_absent_the_error_says_why_and_what_to_pass(model, says):
     for method in ("predict_proba", "predict_log_proba"):
         assert not hasattr(model, method)
@@ -327,3 +234,9 @@ def test_a_fitted_model_is_what_it_was_fitted_as():
         model.predict_proba(X)
     assert hasattr(squares().fit(X, y).set_params(probability=False), "predict_proba")
     assert hasattr(KernelKNNClassifier(), "predict_log_proba")
+
+
+def test_partitions_that_hold_out_different_rows_are_refused():
+    own = HeldOutRows(np.array([4, 2, 4]), np.zeros(3, "i4"), np.ones(3), np.zeros(3, "f4"))
+    with pytest.raises(DasklsError, match="hold out different rows: another version"):
+        own.merged()

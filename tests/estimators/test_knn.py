@@ -3,11 +3,16 @@
 import numpy as np
 import pytest
 from falks import nearest_rows
+from samplings import small_local, small_near
+from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from support import checkers
 
-from daskls import KNNSVC, KernelKNNClassifier, KernelKNNRegressor, ParameterError
+from daskls import KNNSVC, KernelKNNClassifier, KernelKNNRegressor, LocalSamplingSVC, ParameterError
+from daskls.partition.shuffle import shuffle_numbers
+from daskls.plotting import SelectionDisplay
+from daskls.seeds import SUBSAMPLES
 
 N = 700
 QUERIES = np.random.default_rng(7).random((150, 2))
@@ -25,13 +30,21 @@ def test_votes_are_those_of_scikit_learn(k, n_classes):
     np.testing.assert_allclose(model.decision_function(QUERIES), expected, atol=1e-12)
 
 
-def test_votes_are_weighted():
+def test_votes_are_weighted_and_equal_ones_are_of_the_first_class():
     X, y = checkers(N)
     weight = np.where(y == 1, 100.0, 1.0)
     model = KernelKNNClassifier(25).fit(X, y, sample_weight=weight)
     for query, label in zip(QUERIES, model.predict(QUERIES), strict=True):
         near = nearest_rows(X, query, 25)
         assert label == np.argmax(np.bincount(y[near], weight[near], minlength=2))
+    even = KernelKNNClassifier(6).fit(X, y)
+    tied = even.predict(QUERIES)[even.decision_function(QUERIES) == 0]
+    assert len(tied) > 5
+    assert not tied.any()
+    rows, labels = [[-1.0], [1.0], [-7.0], [7.0]], ["left", "right", "left", "right"]
+    halfway = KNNSVC(2, kernel="linear", C=1.0).fit(rows, labels)
+    assert halfway.decision_function([[0.0]]) == 0
+    assert halfway.predict([[0.0]]).tolist() == ["left"]
 
 
 @pytest.mark.parametrize(("degree", "coef0"), [(2, 0.0), (3, 1.0)])
@@ -39,12 +52,7 @@ def test_votes_in_a_polynomial_feature_space(degree, coef0):
     X, y = checkers(N)
     X = X * 4 - 2
     model = KernelKNNClassifier(7, kernel="poly", gamma=0.7, degree=degree, coef0=coef0).fit(X, y)
-
-    def kernel(a, b):
-        return (0.7 * a @ b.T + coef0) ** degree
-
-    own = np.einsum("ij,ij->i", X, X)
-    distances = (0.7 * own + coef0) ** degree - 2 * kernel(QUERIES, X)
+    distances = [feature_distances(X, query, 0.7, degree, coef0) for query in QUERIES]
     near = np.argsort(distances, axis=1, kind="stable")[:, :7]
     np.testing.assert_array_equal(model.predict(QUERIES), y[near].mean(axis=1) > 0.5)
 
@@ -55,10 +63,11 @@ def test_each_query_is_answered_by_the_svm_of_its_neighbors(kernel):
     params = {"C": 5.0, "gamma": 3.0, "kernel": kernel, "coef0": 1.0}
     model = KNNSVC(40, tol=1e-7, **params).fit(X, y)
     scores = model.decision_function(QUERIES)
-    metric = SlowMetric(X, params)
     n_svms = 0
     for query, score in zip(QUERIES, scores, strict=True):
-        near = metric.nearest(query, 40)
+        near = nearest_rows(X, query, 40)
+        if kernel == "poly":
+            near = np.argsort(feature_distances(X, query, 3.0, 3, 1.0), kind="stable")[:40]
         if len(set(y[near])) == 1:
             assert score == (1.0 if y[near][0] else -1.0)
             continue
@@ -69,26 +78,11 @@ def test_each_query_is_answered_by_the_svm_of_its_neighbors(kernel):
     assert n_svms > 20
 
 
-class SlowMetric:
-    """Neighbors in the feature space of a kernel, by brute force."""
-
-    def __init__(self, X, params):
-        self.X, self.params = X, params
-
-    def nearest(self, query, k):
-        if self.params["kernel"] != "poly":
-            return nearest_rows(self.X, query, k)
-        gamma, coef0 = self.params["gamma"], self.params["coef0"]
-        own = (gamma * (self.X**2).sum(axis=1) + coef0) ** 3
-        distances = own - 2 * (gamma * self.X @ query + coef0) ** 3
-        return np.argsort(distances, kind="stable")[:k]
-
-
-def test_all_rows_as_neighbors_are_the_usual_svm():
-    X, y = checkers(200, n_classes=3)
-    model = KNNSVC(10_000, C=10.0, gamma=5.0, tol=1e-7).fit(X, y)
-    svm = SVC(C=10.0, gamma=5.0, tol=1e-7, decision_function_shape="ovr").fit(X, y)
-    assert (model.predict(QUERIES) == svm.predict(QUERIES)).mean() > 0.99
+def feature_distances(X, query, gamma, degree, coef0):
+    """Return distances in the feature space of a polynomial, less what is the query's alone."""
+    return (gamma * (X**2).sum(axis=1) + coef0) ** degree - 2 * (
+        gamma * X @ query + coef0
+    ) ** degree
 
 
 @pytest.mark.parametrize("method", [KNNSVC, KernelKNNClassifier, KernelKNNRegressor])
@@ -109,3 +103,125 @@ def test_rows_of_any_numbers(dtype):
     model = KernelKNNClassifier(5).fit(rows, y)
     peer = KernelKNNClassifier(5).fit(rows.astype("f8"), y)
     np.testing.assert_array_equal(model.predict(rows), peer.predict(rows.astype("f8")))
+
+
+COSTS, PERCENTILES = (1.0, 4.0, 16.0, 64.0), (90.0, 50.0, 10.0, 1.0)
+
+
+def distances(X):
+    """Return the distances of all pairs of rows."""
+    i, j = np.triu_indices(len(X), 1)
+    return np.sqrt(((X[i] - X[j]) ** 2).sum(axis=1))
+
+
+def left_out_error(X, y, k, C, percentile=None, gamma=None):
+    """Return the share of rows that the SVM of their k nearest others gets wrong."""
+    wrong = 0
+    for row in range(len(X)):
+        near = np.argsort(((X - X[row]) ** 2).sum(axis=1))[1 : k + 1]
+        if len(set(y[near])) == 1:
+            wrong += y[near][0] != y[row]
+            continue
+        width = gamma or np.percentile(distances(X[near]), percentile) ** -2.0
+        svm = SVC(C=C, gamma=width, tol=1e-7).fit(X[near], y[near])
+        wrong += svm.predict(X[row : row + 1])[0] != y[row]
+    return wrong / len(X)
+
+
+@pytest.mark.slow
+def test_queries_take_what_errs_least_on_rows_left_out():
+    X, y = checkers(160)
+    model = KNNSVC(20, tol=1e-7, random_state=0).fit(X, y)
+    found = model.selected_
+    expected = left_out_error(X, y, 20, found["C"], found["percentile"])
+    g, c = PERCENTILES.index(found["percentile"]), COSTS.index(found["C"])
+    # A row at a boundary may fall on either side of it.
+    assert np.array(found["errors"])[0, g, c] == pytest.approx(expected, abs=2 / 160)
+    every = [left_out_error(X, y, 20, C, p) for p in PERCENTILES for C in COSTS]
+    assert expected <= min(every) + 4 / 160 < max(every)
+    # Answers are those of the values that were selected.
+    (query,) = np.array([[0.4, 0.6]])
+    near = np.argsort(((X - query) ** 2).sum(axis=1))[:20]
+    width = np.percentile(distances(X[near]), found["percentile"]) ** -2.0
+    svm = SVC(C=found["C"], gamma=width, tol=1e-7).fit(X[near], y[near])
+    expected = svm.decision_function([query])
+    assert model.decision_function([query]) == pytest.approx(expected, rel=0.02, abs=0.01)
+
+
+def test_queries_choose_from_what_is_given():
+    X, y = checkers(200)
+    model = KNNSVC(20, C=[0.01, 10.0], gamma=[20.0, 1e4], random_state=0).fit(X, y)
+    assert (model.selected_["C"], model.selected_["gamma"]) == (10.0, 20.0)
+    same = KNNSVC(20, C=10.0, gamma=20.0, random_state=0).fit(X, y)
+    assert same.selected_ is None
+    np.testing.assert_array_equal(model.decision_function(X), same.decision_function(X))
+    display = SelectionDisplay.from_estimator(model)
+    # Widest first.
+    assert display.width_labels == ["20", "1e+04"]
+    assert display.chosen == (0, 0, 1)
+
+
+@pytest.mark.parametrize("params", [{"C": 2.0}, {"gamma": 5.0}])
+def test_nothing_is_selected_where_one_is_given(params):
+    X, y = checkers(200)
+    model = KNNSVC(20, random_state=0, **params).fit(X, y)
+    assert model.selected_ is None
+    gamma = 1 / (2 * X.var())
+    full = KNNSVC(20, **{"C": 1.0, "gamma": gamma, **params}).fit(X, y)
+    # The variance is that of the sample, summed in its order.
+    np.testing.assert_allclose(model.decision_function(X), full.decision_function(X), atol=1e-4)
+
+
+def test_a_polynomial_kernel_takes_several_C_but_one_gamma():
+    X, y = checkers(200)
+    params = {"kernel": "poly", "coef0": 1.0, "random_state": 0}
+    model = KNNSVC(20, C=[1e-4, 10.0], gamma=2.0, **params).fit(X, y)
+    assert model.selected_["C"] == 10.0
+    assert model.selected_["percentile"] is None
+    with pytest.raises(ParameterError, match="gamma has 2 candidates"):
+        KNNSVC(20, gamma=[1.0, 2.0], **params).fit(X, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [small_local, small_near])
+def test_samples_take_what_errs_least_in_cross_validation(make):
+    X, y = checkers(700)
+    model = make(C=None, gamma=None).fit(X, y)
+    found = model.selected_
+    # All rows but those that validate.
+    assert found["n_rows"] == 630
+    first = np.argsort(shuffle_numbers(np.arange(700), 700, SUBSAMPLES(0)))
+    fraction = model._reader.meta["method"]["sample_fraction"]
+    n_sampled = int(fraction * 700)
+    rows = np.r_[first[:n_sampled], first[n_sampled + 70 :]]
+    widths = np.percentile(distances(X[rows]), PERCENTILES) ** -2.0
+    assert found["C"] in COSTS
+    # Some of the pairs are looked at; the percentiles themselves lie a factor of 3 apart.
+    assert np.abs(widths / found["gamma"] - 1).min() < 0.15
+    errors = {
+        (C, gamma): 1 - cross_val_score(SVC(C=C, gamma=gamma), X[rows], y[rows]).mean()
+        for C in COSTS
+        for gamma in widths
+    }
+    own = 1 - cross_val_score(SVC(C=found["C"], gamma=found["gamma"]), X[rows], y[rows]).mean()
+    # Folds differ: errors are compared within two standard deviations of a difference.
+    assert found["validation_error"] == pytest.approx(own, abs=0.02)
+    assert own <= min(errors.values()) + 0.02 < max(errors.values())
+    given = make(C=found["C"], gamma=found["gamma"]).fit(X, y)
+    assert given.selected_ is None
+    np.testing.assert_array_equal(model.decision_function(X), given.decision_function(X))
+
+
+def test_rows_that_tell_nothing_take_the_smallest_candidate():
+    X, y = np.ones((600, 2)), np.arange(600) % 2
+    model = LocalSamplingSVC(C=[8.0, 2.0], random_state=0).fit(X, y)
+    assert model.selected_["C"] is None
+    assert model._reader.spec.C == (2.0,)
+    assert len(set(model.predict(X))) == 1
+
+
+def test_a_sample_keeps_no_errors_to_draw():
+    X, y = checkers(700)
+    model = small_local(C=[1.0, 10.0]).fit(X, y)
+    with pytest.raises(ParameterError, match="LocalSamplingSVC stores only the chosen candidate"):
+        SelectionDisplay.from_estimator(model)

@@ -7,11 +7,10 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from support import SlowModel, checkers, is_close, model_bits, path_of, small_svc
 
-from daskls import RandomChunkSVC, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
-from daskls.partition.stored import model_partition
-from daskls.partition.tree import route_rows
+from daskls import VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 
 N = 600
 KERNELS = {
@@ -101,89 +100,54 @@ def test_partitions_are_those_of_a_model_with_fewer(n_classes):
     assert more["n_cells"] > fewer["n_cells"]
 
 
-def test_partitions_differ_and_their_cells_are_full(model):
+def test_partitions_differ_are_full_and_hold_every_row_in_the_cell_that_counted_it(model):
     X, _ = checkers(N)
-    cells = [route_rows(tree, X) for tree in model_partition(model._reader).trees]
-    assert [of.max() + 1 for of in cells] == [N // 100] * 3
+    slow, report = SlowModel(path_of(model)), model.fit_report_
+    cells = [[slow.walk(row, partition) for row in X.tolist()] for partition in range(3)]
+    np.testing.assert_array_equal(np.bincount(np.ravel(cells)), report.n_rows)
+    assert report.n_rows.max() <= 100
+    assert report.partition.tolist() == np.repeat(range(3), N // 100).tolist()
+    assert report.leaf.tolist() == list(range(len(report)))
     for one, other in itertools.combinations(cells, 2):
         # What one partition holds together, another one cuts apart.
         assert len(set(zip(one, other, strict=True))) > 1.5 * N // 100
-    report = model.fit_report_
-    assert model.n_cells_ == len(report) == 3 * (N // 100)
-    assert report.partition.tolist() == sorted(report.partition)
-    assert report.leaf.tolist() == list(range(len(report)))
-    for partition in range(3):
-        own = report[report.partition == partition]
-        assert own.n_rows.sum() == N
-        assert own.n_rows.max() <= 100
-
-
-def test_another_seed_cuts_otherwise(model):
-    other = fit(random_state=1)
-    for partition in range(3):
-        ours, theirs = (model_partition(m._reader).trees[partition] for m in (model, other))
-        # All rows are in the sample, so the first partition knows no chance.
-        assert (ours.thresholds == theirs.thresholds).all() == (partition == 0)
-
-
-@pytest.mark.parametrize("n_partitions", [1, 3])
-def test_each_partition_holds_every_row_in_the_cell_that_counted_it(n_partitions):
-    X, _ = checkers(N)
-    model = fit(n_partitions)
-    slow = SlowModel(path_of(model))
-    cells = [slow.walk(row, partition) for partition in range(n_partitions) for row in X.tolist()]
-    counts = np.bincount(cells, minlength=model.n_cells_)
-    np.testing.assert_array_equal(counts, model.fit_report_.n_rows)
-
-
-def test_averages_are_better_than_single_partitions():
-    X, y = checkers(1200, seed=1)
-    X_test, y_test = checkers(4000, seed=2, noise=0.0)
-    one, four = (
-        small_svc(n_partitions=n, cell_size=60).fit(X, y).score(X_test, y_test) for n in (1, 4)
-    )
-    assert one < four
 
 
 SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "random_state": 0}
 
 
-@pytest.mark.parametrize(
-    ("maker", "params", "shape", "expected"),
-    [
-        (VoronoiSVC, SQUARES, (16_000, 63), 4),
-        (VoronoiSVC, SQUARES, (15_999, 62), 1),
-        (VoronoiSVC, SQUARES, (4001, 250), 4),
-        (VoronoiSVC, SQUARES, (4000, 250), 1),
-        (VoronoiSVC, {**SQUARES, "loss": "hinge"}, (16_000, 63), 1),
-        (VoronoiSVR, SQUARES, (16_000, 124), 1),
-        (VoronoiSVR, SQUARES, (16_000, 125), 4),
-        # Larger cells take longer; smaller ones save nothing that more partitions could use.
-        (VoronoiSVC, {**SQUARES, "cell_size": 8000}, (40_000, 32), 1),
-        (VoronoiSVC, {**SQUARES, "cell_size": 300}, (200_000, 32), 2),
-        # Of one feature, or one cell, all would be equal.
-        (VoronoiSVR, SQUARES, (2_000_000, 1), 1),
-        (VoronoiSVR, {**SQUARES, "cell_size": 5000}, (4001, 500), 1),
-        (VoronoiQuantileRegressor, {"random_state": 0}, (16_000, 63), 1),
-    ],
-)
+# An estimator, its parameters, the shape of the data, and how many partitions these have.
+DEFAULTS = [
+    (VoronoiSVC, {}, (16_000, 63), 4),
+    (VoronoiSVC, {}, (15_999, 62), 1),
+    (VoronoiSVC, {}, (4001, 250), 4),
+    (VoronoiSVC, {}, (4000, 250), 1),
+    (VoronoiSVC, {"loss": "hinge"}, (16_000, 63), 1),
+    (VoronoiSVR, {}, (16_000, 124), 1),
+    (VoronoiSVR, {}, (16_000, 125), 4),
+    # Larger cells take longer; smaller ones save nothing that more partitions could use.
+    (VoronoiSVC, {"cell_size": 8000}, (40_000, 32), 1),
+    (VoronoiSVC, {"cell_size": 300}, (200_000, 32), 2),
+    # Of one feature, or one cell, all would be equal.
+    (VoronoiSVR, {}, (2_000_000, 1), 1),
+    (VoronoiSVR, {"cell_size": 5000}, (4001, 500), 1),
+    (VoronoiQuantileRegressor, {}, (16_000, 63), 1),
+]
+
+
+@pytest.mark.parametrize(("maker", "params", "shape", "expected"), DEFAULTS)
 def test_the_default_follows_from_the_data(maker, params, shape, expected):
-    by_default = maker(**params)
+    by_default = maker(**{**SQUARES, **params})
     n_targets = 2 if maker is VoronoiSVC else 1
     request = by_default._request().for_data(*shape, n_targets)
     assert request.n_partitions == expected
     # A fit of some of the rows, for probabilities, is of the same kind as the whole.
     assert request.for_data(100, shape[1], n_targets).n_partitions == expected
     # The plan is of the same numbers, and of cells that several partitions have by default.
-    given = maker(**{**params, "n_partitions": expected, "cell_size": request.cell_size})
-    plans = [own.plan(shape) for own in (given, by_default)]
+    given = {"n_partitions": expected, "cell_size": request.cell_size}
+    plans = [own.plan(shape) for own in (by_default, clone(by_default).set_params(**given))]
     assert plans[0].n_models == plans[1].n_models
     assert plans[0].exchange == plans[1].exchange
-
-
-def test_chunks_are_one_partition():
-    own = RandomChunkSVC(loss="squared_error", **SQUARES)._request().for_data(50_000, 32, 2)
-    assert (own.cell_size, own.n_partitions) == (3847, 1)
 
 
 def partitions_of(model):
@@ -199,42 +163,6 @@ def test_the_default_is_the_model_of_that_number():
     assert partitions_of(default) == 4
     np.testing.assert_array_equal(default.predict(X[:100]), four.predict(X[:100]))
     assert (default.predict(X[:100]) != one.predict(X[:100])).any()
-
-
-def test_rows_of_weight_0_are_not_counted():
-    X, y = checkers(4100)[0], np.arange(4100) % 250
-    model = VoronoiSVC(cell_size=300, **SQUARES).fit(X, y, np.arange(4100) >= 100)
-    assert partitions_of(model) == 1
-
-
-@pytest.mark.slow
-def test_features_and_classes_count_in_a_fit_and_in_a_plan():
-    X, y = checkers(16_000, d=42, n_classes=3, dtype="f4")
-    model = VoronoiSVC(cell_size=200, **SQUARES)
-    of_two, of_three = (model.plan(X, labels) for labels in (y % 2, y))
-    assert of_three.n_models == 4 * of_two.n_models
-    assert partitions_of(model.fit(X, y)) == 4
-    assert partitions_of(model.fit(X[:, :41], y)) == 1
-
-
-@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
-def test_reserved_rows_do_not_count():
-    # An interval reserves a share of the rows, so fewer than 4001 are left.
-    X, y = checkers(4200, d=500, dtype="f4")
-    one, default = (
-        VoronoiSVR(cell_size=300, interval=0.8, n_partitions=n, **SQUARES) for n in (1, None)
-    )
-    assert default.plan(X).n_models == one.plan(X).n_models
-    assert partitions_of(default.fit(X, y * 1.0)) == 1
-
-
-@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
-def test_one_feature_has_one_way_to_be_cut():
-    X = np.random.default_rng(0).random((400, 1))
-    model = small_svc(n_partitions=2).fit(X, X[:, 0] > 0.6)
-    first, second = model_partition(model._reader).trees
-    np.testing.assert_allclose(np.sort(second.thresholds), np.sort(first.thresholds), rtol=1e-12)
-    assert model.score(X, X[:, 0] > 0.6) > 0.95
 
 
 def test_equal_rows_are_one_cell_in_every_partition():

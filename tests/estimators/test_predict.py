@@ -1,14 +1,20 @@
-"""Prediction answers in kind: lazily, in row order, in few tasks, on any scheduler."""
+"""Prediction answers in kind: lazily, in row order, in few tasks of planned memory."""
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from support import Calls, CountingScheduler, checkers, small_svc, tiny_blocks
+from distributed import Client
+from peaks import peak_of
+from small import small
+from support import Calls, CountingScheduler, checkers, small_svc, start_cluster, tiny_blocks
 
 from daskls import DataError, StoreError
-from daskls.methods import predict, to_zarr
+from daskls.errors import MemoryPlanError
+from daskls.methods import predict
+from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
+from daskls.store.caches import BASELINE_NBYTES
 
 N = 600
 X, Y = checkers(N, seed=1)
@@ -27,14 +33,10 @@ def many():
 
 
 def test_building_a_prediction_computes_nothing(model, tmp_path):
-    zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(100, 2))
+    array = zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(100, 2))
     scheduler = CountingScheduler()
     with dask.config.set(scheduler=scheduler):
-        for source in (
-            da.from_array(QUERIES, chunks=100),
-            tmp_path / "q",
-            zarr.open(tmp_path / "q"),
-        ):
+        for source in (da.from_array(QUERIES, chunks=100), tmp_path / "q", array):
             lazy = [model.predict(source), model.decision_function(source)]
             assert scheduler.n_tasks == []
             dask.compute(*lazy)
@@ -60,82 +62,30 @@ def test_a_slice_computes_one_super_block(model, monkeypatch):
 def test_chunks_order_dtype_and_meta(model, many, chunks, monkeypatch):
     tiny_blocks(monkeypatch, 70 * 16)
     rows = da.from_array(QUERIES, chunks=(chunks, 1))
-    for answer, dtype, columns in [
-        (model.predict, "U5", ()),
-        (model.decision_function, "f8", ()),
-        (many.predict, "i8", ()),
-        (many.decision_function, "f8", (3,)),
-    ]:
+    for answer in (model.predict, model.decision_function, many.predict, many.decision_function):
         lazy, plain = answer(rows), answer(QUERIES)
         assert isinstance(plain, np.ndarray)
-        assert isinstance(lazy, da.Array)
-        assert lazy.chunks == (chunks, *((c,) for c in columns))
-        assert lazy.shape == plain.shape == (500, *columns)
-        assert lazy.dtype == lazy._meta.dtype == plain.dtype == np.dtype(dtype)
+        assert lazy.chunks == (chunks, *((c,) for c in plain.shape[1:]))
+        assert lazy.dtype == lazy._meta.dtype == plain.dtype
         assert lazy._meta.ndim == plain.ndim
         np.testing.assert_array_equal(lazy.compute(), plain)
-
-
-def test_rows_of_any_order_and_type(model):
-    plain = model.decision_function(QUERIES)
-    for other in (
-        np.asfortranarray(QUERIES),
-        np.repeat(QUERIES, 2, axis=0)[::2],
-        QUERIES.tolist(),
-        QUERIES.astype(">f8"),
-    ):
-        np.testing.assert_array_equal(model.decision_function(other), plain)
-    shuffled = np.random.default_rng(0).permutation(len(QUERIES))
-    np.testing.assert_array_equal(model.decision_function(QUERIES[shuffled]), plain[shuffled])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
-def test_local_schedulers(model, scheduler):
-    lazy = model.predict(da.from_array(QUERIES, chunks=250))
-    np.testing.assert_array_equal(lazy.compute(scheduler=scheduler), model.predict(QUERIES))
-
-
-def test_with_a_client(model, many, client, tmp_path):
-    for fitted in (model, many):
-        rows = da.from_array(QUERIES, chunks=125)
-        np.testing.assert_array_equal(
-            fitted.decision_function(rows).compute(), fitted.decision_function(QUERIES)
-        )
-    many.predict_to_zarr(rows, tmp_path / "out")
-    np.testing.assert_array_equal(zarr.open(tmp_path / "out")[:], many.predict(QUERIES))
-
-
-def test_bad_row_with_a_client(model, client):
-    rows = QUERIES.copy()
-    rows[260, 0] = np.inf
-    with pytest.raises(DataError, match="infinity, first in row 260"):
-        model.predict(da.from_array(rows, chunks=125)).compute()
 
 
 @pytest.mark.parametrize("kind", ["Dask", "Zarr", "path", "NumPy"])
 def test_predict_to_zarr_equals_predict(model, many, kind, tmp_path, monkeypatch):
     tiny_blocks(monkeypatch, 120 * 16)
-    array = zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(60, 2))
     rows = {
         "Dask": da.from_array(QUERIES, chunks=((7, 200, 293), 2)),
-        "Zarr": array,
+        "Zarr": zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(60, 2)),
         "path": str(tmp_path / "q"),
         "NumPy": QUERIES,
     }[kind]
-    for name, fitted in (("a", many), ("b", model)):
-        fitted.predict_to_zarr(rows, tmp_path / name)
-        written = zarr.open_array(tmp_path / name, mode="r")
-        np.testing.assert_array_equal(written[:], fitted.predict(QUERIES))
+    for fitted in (many, model):
+        path = tmp_path / str(len(fitted.classes_))
+        fitted.predict_to_zarr(rows, path)
+        np.testing.assert_array_equal(zarr.open_array(path)[:], fitted.predict(QUERIES))
     with pytest.raises(StoreError, match="exists already"):
-        many.predict_to_zarr(rows, tmp_path / "a")
-
-
-def test_labels_of_any_object_go_to_zarr(tmp_path):
-    model = small_svc().fit(X, np.array(["lower", "up"], object)[Y])
-    assert model.predict(QUERIES).dtype == object
-    model.predict_to_zarr(da.from_array(QUERIES, chunks=250), tmp_path / "out")
-    assert zarr.open(tmp_path / "out")[:].tolist() == model.predict(QUERIES).tolist()
+        model.predict_to_zarr(rows, path)
 
 
 def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_path):
@@ -146,20 +96,6 @@ def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_p
         model.predict_to_zarr(da.from_array(rows, chunks=100), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     model.predict_to_zarr(da.from_array(QUERIES, chunks=100), tmp_path / "out")
-
-
-def test_tiny_chunks_are_merged(many, monkeypatch, tmp_path):
-    model = many
-    tiny_blocks(monkeypatch, 250 * 16)
-    rows = da.from_array(QUERIES, chunks=(1, 2))
-    calls = Calls(monkeypatch, predict, "predict_block", lambda X, *args, **kwargs: len(X))
-    lazy = model.predict(rows)
-    calls.keys.clear()
-    lazy.compute(optimize_graph=False)
-    assert calls.keys == [250, 250]
-    calls = Calls(monkeypatch, to_zarr, "predict_block", lambda X, *args, **kwargs: len(X))
-    model.predict_to_zarr(rows, tmp_path / "out")
-    assert calls.keys == [250, 250]
 
 
 def test_tasks_grow_with_blocks_and_not_with_cells(monkeypatch):
@@ -198,3 +134,120 @@ def test_score(model):
     weights = np.arange(N)
     weighted = np.average(model.predict(X) == labels, weights=weights)
     assert model.score(rows, labels, sample_weight=weights) == pytest.approx(weighted)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
+
+RNG = np.random.default_rng(0)
+SQUARE = RNG.random((1000, 2))
+DIGITS = (SQUARE[:, 0] * 10).astype(int)
+NUMBERS = SQUARE.sum(axis=1) + 0.1 * RNG.normal(size=len(SQUARE))
+MANY = RNG.random((120_000, 2))
+
+
+def fitted(name, y, **params):
+    return small(name, **{"gamma": 5.0, "C": 10.0, **params}).fit(SQUARE, y)
+
+
+def ten_classes(**params):
+    return fitted("VoronoiSVC", DIGITS, **TEN, **params)
+
+
+TEN = {"loss": "squared_error", "cv": 5}
+LEVELS = [0.1, 0.3, 0.5, 0.7, 0.9]
+# A method, its parameters, its targets, and what is asked for; nothing stands for labels.
+CASES = {
+    "labels": ("VoronoiSVC", TEN, DIGITS, None),
+    "scores": ("VoronoiSVC", {**TEN, "n_partitions": 2}, DIGITS, SCORES),
+    "probabilities": ("VoronoiSVC", {**TEN, "probability": True}, DIGITS, PROBABILITIES),
+    "votes": ("VoronoiSVC", {}, DIGITS, SCORES),
+    "two classes": ("VoronoiSVC", {}, DIGITS > 5, None),
+    "centers": ("FalkSVC", {"assign": "k_centers", "n_centers": 4}, DIGITS % 3, SCORES),
+    "landmarks": ("LandmarkSVC", {"C": 1.0, "gamma": None}, DIGITS, None),
+    "numbers": ("VoronoiSVR", {"feature_scale": "spread"}, np.c_[[NUMBERS] * 6].T, OF_NUMBERS),
+    "intervals": ("VoronoiSVR", {"interval": 0.8, "n_partitions": 2}, NUMBERS, INTERVALS),
+    "levels": ("VoronoiQuantileRegressor", {"quantile": LEVELS}, NUMBERS, OF_NUMBERS),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_block_takes_at_most_what_is_planned_for_its_rows(case):
+    name, params, y, wanted = CASES[case]
+    model = fitted(name, y, **params)
+    wanted, handle = model.classes_ if wanted is None else wanted, model._handle
+    asked = MANY[:30_000] if case == "centers" else MANY
+    predict.predict_block(asked[:100], handle, wanted)
+    peak = peak_of(lambda: predict.predict_block(asked, handle, wanted))
+    planned = row_nbytes(model._reader, 2, 8, wanted)
+    # The rows themselves are there before, once as they are and once as they come; 4 MiB are there
+    # before queries make a difference. Nor is the plan so wide that blocks are small for nothing.
+    assert peak < (planned - 2 * SQUARE.itemsize) * len(asked) + (4 << 20)
+    assert peak > planned * len(asked) / 6
+
+
+@pytest.fixture
+def small_workers():
+    """Let workers only say that they have little memory: they are threads of this process."""
+    names = ("target", "spill", "pause")
+    with dask.config.set({f"distributed.worker.memory.{name}": False for name in names}):
+        yield
+
+
+def rows_of_blocks(monkeypatch, build):
+    """Return the rows of each block, or part of a chunk, that a lazy answer is made of."""
+    seen = Calls(monkeypatch, predict, "_answer", lambda reader, X, *_: len(X))
+    build()
+    return seen.keys
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_blocks_follow_the_memory_of_a_workers_thread(
+    n_threads, monkeypatch, tmp_path, small_workers
+):
+    model = ten_classes()
+    asked = da.from_array(MANY, chunks=(1000, 2))
+    task = (int((470 << 20) * 0.8) - BASELINE_NBYTES) // n_threads
+    most = task // 3 // row_nbytes(model._reader, 2, 8, model.classes_)
+    assert 5_000 < most < len(MANY)
+    expected = model.predict(MANY)
+    limited = start_cluster(1, n_threads, "470MiB", processes=False)
+    with limited as cluster, Client(cluster, set_as_default=False) as client:
+        own = model.set_params(client=client)
+        lazy = own.predict(asked)
+        for answer in (
+            lambda: np.testing.assert_array_equal(client.compute(lazy).result(), expected),
+            lambda: own.predict_to_zarr(asked, tmp_path / "out"),
+        ):
+            found = rows_of_blocks(monkeypatch, answer)
+            assert sum(found) == len(MANY)
+            # As large as whole chunks allow, and not larger.
+            assert most - 1000 < max(found) <= most
+
+
+def test_a_chunk_whose_answers_no_worker_holds_is_refused(small_workers):
+    model = ten_classes(probability=True)
+    one = da.zeros((2_000_000, 2), chunks=(2_000_000, 2))
+    limited = start_cluster(1, 1, "530MiB", processes=False)
+    with limited as cluster, Client(cluster, set_as_default=False) as client:
+        model.set_params(client=client)
+        refused = (
+            r"chunk of X has 2000000 rows, which take 183 MiB with their answers, but a worker may "
+            r"use 120 MiB; pass X.rechunk\(\{0: 327680\}\), call predict_to_zarr"
+        )
+        with pytest.raises(MemoryPlanError, match=refused):
+            model.predict_proba(one)
+        # Labels fit, and so does what the message says.
+        assert model.predict(one).chunks == ((2_000_000,),)
+        assert model.predict_proba(one.rechunk({0: 327_680})).shape == (2_000_000, 10)
+    # This process has no such limit; that the client is closed is for the compute to tell.
+    assert model.predict_proba(one).shape == (2_000_000, 10)
+
+
+def test_threads_share_what_is_free(monkeypatch):
+    model = ten_classes()
+    row = row_nbytes(model._reader, 2, 8, model.classes_)
+    monkeypatch.setattr(predict, "free_nbytes", lambda: 2 * 3 * row * 5_000)
+    with dask.config.set(num_workers=2):
+        found = rows_of_blocks(monkeypatch, lambda: model.predict(MANY))
+    assert set(found) == {5_000}

@@ -3,14 +3,12 @@
 import dask.array as da
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.metrics import d2_pinball_score, mean_pinball_loss
+from sklearn.metrics import d2_pinball_score
 from support import compiled
 
-import daskls
-from daskls import DataError, ParameterError, VoronoiQuantileRegressor, VoronoiSVR
+from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVR
+from daskls.errors import ParameterError
 from daskls.kernels.frame import decide_pairs
-from daskls.live.record import MEASURES
 from daskls.plotting import PartitionDisplay, ReportDisplay
 from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.store.reader import ModelReader
@@ -39,18 +37,14 @@ def small(loss="pinball", **params):
 def test_a_float_answers_a_column_and_a_sequence_columns_in_its_order(loss):
     several = small(loss).fit(X, Y)
     found = several.predict(Q)
-    assert found.shape == (300, 5)
     lazy = several.predict(da.from_array(Q, chunks=(90, 2)))
-    assert (lazy.shape, lazy.chunks) == ((300, 5), ((90, 90, 90, 30), (5,)))
-    np.testing.assert_array_equal(lazy.compute(), found)
+    assert lazy.shape == found.shape == (300, 5)
     for column in (0, 2):
         alone = small(loss, quantile=LEVELS[column]).fit(X, Y).predict(Q)
         assert alone.shape == (300,)
         # But where levels crossed and were sorted.
         assert (alone == found[:, column]).mean() > 0.9
-    one = small(loss, quantile=[0.7]).fit(X, Y)
-    assert one.predict(Q).shape == (300, 1)
-    assert one.predict(da.from_array(Q, chunks=(90, 2))).shape == (300, 1)
+    assert small(loss, quantile=[0.7]).fit(X, Y).predict(Q).shape == (300, 1)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -151,28 +145,10 @@ def test_score_is_the_mean_of_d2_at_the_levels():
     assert [expectiles.score(X, np.zeros(N)), Expectile().d2(Y, Y, 0.5)] == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_weights_are_copies(loss):
-    twice = np.where(np.arange(N) % 3, 1.0, 2.0)
-    copies = np.flatnonzero(twice > 1)
-    rows = np.r_[np.arange(N), copies]
-    given = {"kernel": "rbf", "gamma": 4.0, "feature_scale": None, "quantile": (0.2, 0.8)}
-    params = {"loss": loss, "C": COSTS[loss], "tol": 1e-3, "random_state": 0, **given}
-    if loss == "pinball":
-        params["tol"] = 1e-5
-    one = VoronoiQuantileRegressor(5000, **params).fit(X, Y, twice).predict(Q)
-    # In one cell: copies are rows of a cell, and weights are not.
-    other = VoronoiQuantileRegressor(5000, **params).fit(X[rows], Y[rows]).predict(Q)
-    np.testing.assert_allclose(one, other, rtol=0, atol=5e-3 * Y.std())
-    assert np.abs(one - small(loss, quantile=(0.2, 0.8)).fit(X, Y).predict(Q)).max() > 0.1
-
-
 @compiled
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_cost_is_chosen_and_the_report_tells_d2_of_held_out_rows(loss):
-    model = VoronoiQuantileRegressor(
-        300, loss=loss, quantile=(0.1, 0.9), random_state=0, kernel="rbf", feature_scale=None
-    ).fit(X, Y)
+    model = small(loss, C=None, quantile=(0.1, 0.9)).fit(X, Y)
     report = model.fit_report_
     assert (report.n_tried >= 4).all()
     assert (report.n_classes == 0).all()
@@ -180,12 +156,6 @@ def test_a_cost_is_chosen_and_the_report_tells_d2_of_held_out_rows(loss):
     new = RNG.random((3000, 2))
     y = 1000 + 50 * (np.sin(6 * new[:, 0]) + (0.2 + new[:, 1]) * RNG.standard_normal(3000))
     assert told == pytest.approx(model.score(new, y), abs=0.08)
-    assert MEASURES[model._reader.target.measured_as].mean_name == "D2 of held-out rows"
-    # The scale that is learned, kernel and width are those of squared errors, of any levels.
-    chosen = (model._reader.resolved.spec.kernel, model._reader.resolved.spec.width)
-    mean = VoronoiSVR(300, loss="epsilon_insensitive", kernel="rbf", feature_scale=None)
-    spec = mean.set_params(random_state=0).fit(X, Y)._reader.resolved.spec
-    assert chosen == (spec.kernel, spec.width)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -199,59 +169,29 @@ def test_constants_are_quantiles_and_expectiles(loss):
     assert same.score(X, np.full(N, 2.5)) == 1.0
 
 
-def test_it_is_saved_with_its_levels(tmp_path):
-    model = small(quantile=[0.7]).fit(X, Y)
-    model.save(tmp_path / "m")
-    loaded = daskls.load(tmp_path / "m")
-    assert loaded.get_params()["quantile"] == [0.7]
-    np.testing.assert_array_equal(loaded.predict(Q), model.predict(Q))
-    assert loaded.score(X, Y) == model.score(X, Y)
-    assert clone(loaded).set_params(quantile=0.7).fit(X, Y).predict(Q).shape == (300,)
+REFUSED = [
+    ({"quantile": []}, r"quantile is empty; .*Give 0\.5"),
+    ({"quantile": [0.1, 1.0]}, r"quantile holds 1; it takes one level or several"),
+    ({"quantile": [0.1, 0.1]}, r"a level comes twice; give each level once"),
+    ({"quantile": 1.5}, r"quantile"),
+    ({"quantile": [[0.1, 0.2]]}, r"quantile is .*flat list"),
+    ({"loss": "expectile", "cv": 3}, r"cv=3 has no effect with loss='expectile'"),
+    ({"loss": "squared_error"}, r"'loss' parameter"),
+]
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"quantile": []}, r"quantile is empty; .*Give 0\.5"),
-        ({"quantile": [0.1, 1.0]}, r"quantile holds 1; it takes one level or several"),
-        ({"quantile": [0.1, 0.1]}, r"a level comes twice; give each level once"),
-        ({"quantile": 1.5}, r"quantile"),
-        ({"quantile": [[0.1, 0.2]]}, r"quantile is .*flat list"),
-        ({"loss": "expectile", "cv": 3, "C": 1.0}, r"cv=3 has no effect with loss='expectile'"),
-        ({"loss": "squared_error"}, r"'loss' parameter"),
-    ],
-)
+@pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
 def test_what_cannot_be_is_one_error(params, message):
     with pytest.raises(ValueError, match=message):
         small(**{"C": 1.0, **params}).fit(X, Y)
-
-
-def test_several_columns_are_refused_before_rows_are_read():
     with pytest.raises(ParameterError, match=r"y has 2 columns, and loss='pinball' takes one\."):
-        small().fit(X, np.stack([Y, Y], axis=1))
+        small().fit(X, np.c_[Y, Y])
 
 
-@pytest.mark.slow
-@compiled
-def test_outliers_change_no_choice_for_quantiles():
-    rng = np.random.default_rng(3)
-    wrong = np.where(rng.random(N) < 0.05, Y + rng.choice([-1e4, 1e4], N), Y)
-    true = 1000 + 50 * np.sin(6 * Q[:, 0])
-    models = [VoronoiQuantileRegressor(450, random_state=0).fit(X, y) for y in (Y, wrong)]
-    missed = [np.abs(model.predict(Q) - true).mean() for model in models]
-    assert missed[1] < 1.3 * missed[0]
-
-
-@compiled
-def test_pinball_losses_are_near_those_of_the_true_quantiles():
-    # The functions are known: what a model that knows them loses is the least.
-    model = VoronoiQuantileRegressor(quantile=(0.1, 0.9), random_state=0).fit(X, Y)
-    x = RNG.random((5000, 2))
-    spread = 50 * (0.2 + x[:, 1])
-    y = 1000 + 50 * np.sin(6 * x[:, 0]) + spread * RNG.standard_normal(5000)
-    for column, (level, z) in enumerate([(0.1, -1.2816), (0.9, 1.2816)]):
-        best = mean_pinball_loss(y, 1000 + 50 * np.sin(6 * x[:, 0]) + z * spread, alpha=level)
-        assert mean_pinball_loss(y, model.predict(x)[:, column], alpha=level) < 1.1 * best
+def test_a_plan_counts_on_a_function_a_level():
+    one, several = (small(quantile=q).plan((5_000, 2)) for q in (0.5, LEVELS))
+    assert several.model_nbytes > 1.5 * one.model_nbytes
+    assert not several.refusals
 
 
 def test_a_report_tells_d2_and_coverage_of_other_rows():
@@ -265,9 +205,3 @@ def test_a_report_tells_d2_and_coverage_of_other_rows():
     display = PartitionDisplay.from_estimator(model, X=X, y=Y)
     assert (display.names[-1], display.measured_as) == ("y, level 0.9", "levels")
     np.testing.assert_array_equal(display.y, Y)
-
-
-def test_a_plan_counts_on_a_function_a_level():
-    one, several = (small(quantile=q).plan((5_000, 2)) for q in (0.5, LEVELS))
-    assert several.model_nbytes > 1.5 * one.model_nbytes
-    assert not several.refusals

@@ -1,38 +1,26 @@
 """Numbers as targets: against kernel ridge and brute force, in y's units, and what is refused."""
 
-import pickle
-
 import dask.array as da
 import naive
 import numpy as np
 import pytest
-import zarr
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from support import few
 
-import daskls
 from daskls import (
     DataError,
     FalkSVR,
     KernelKNNRegressor,
     RandomChunkSVR,
-    VoronoiSVC,
     VoronoiSVR,
 )
-from daskls.datasets import convert
-from daskls.records import KernelSpec
-from daskls.scaling.cells import CodedRows, TrialCell, TrialRows
-from daskls.scaling.grid import Trial
-from daskls.solvers.squares.target_coding import NumberCoding
-from daskls.store.dataset import DatasetWriter
 
 RNG = np.random.default_rng(0)
 X = RNG.random((500, 3))
 Y = 1e4 + 300 * (np.sin(6 * X[:, 0]) + X[:, 1] ** 2 + RNG.normal(0, 0.05, 500))
 TWO = np.stack([Y, 1e-3 * np.cos(3 * X[:, 1])], axis=1)
 Q = RNG.random((80, 3))
-WEIGHTS = RNG.uniform(0.5, 2.0, 500)
 GIVEN = {"kernel": "rbf", "C": 50.0, "gamma": 3.0, "feature_scale": None, "random_state": 0}
 
 
@@ -60,22 +48,6 @@ def brute(rows, y, weights, offset, keep, at):
     own = K[np.ix_(keep, keep)], y[keep], 0.1 / weights[keep]
     alpha, b = naive.bordered_ridge(*own, offset)
     return K[np.ix_(at, keep)] @ alpha + b
-
-
-@pytest.mark.parametrize("offset", [False, True])
-def test_a_row_is_left_out_and_its_copies_stay(offset):
-    rng = np.random.default_rng(1)
-    distinct = rng.normal(size=(40, 2)).astype("f4")
-    rows = distinct[np.r_[np.arange(40), [3, 3, 3, 17, 17]]]
-    y, weights = rng.normal(size=(45, 2)), rng.uniform(0.5, 2.0, 45)
-    everyone = np.arange(45)
-    expected = [brute(rows, y, weights, offset, np.delete(everyone, i), [i])[0] for i in everyone]
-    cell = TrialRows(CodedRows(rows, y, weights, everyone), 45, everyone)
-    trial = Trial("rbf", 0.3, 0.1, True, offset)
-    found = TrialCell(cell, np.ones(2), "rbf", NumberCoding(2)).errors(trial)
-    missed = ((y - np.array(expected)) ** 2).mean(axis=1)
-    np.testing.assert_allclose(found.squared, missed, rtol=2e-3, atol=1e-5)
-    np.testing.assert_array_equal(found.wrong, found.squared)
 
 
 def test_the_error_of_a_cell_is_that_of_rows_left_out():
@@ -112,74 +84,24 @@ def test_the_mean_of_partitions_is_not_clipped():
     assert models[1].n_cells_ > models[0].n_cells_
 
 
-def test_data_sets_and_tables_of_numbers(tmp_path):
-    with DatasetWriter(tmp_path / "data", 3, "float64", y_dtype="float64") as writer:
-        writer.append(X, Y)
-    stored = VoronoiSVR(200, random_state=0).fit(str(tmp_path / "data"))
-    plain = VoronoiSVR(200, random_state=0).fit(X, Y)
-    assert stored.predict(Q).tobytes() == plain.predict(Q).tobytes()
-    assert stored.score(str(tmp_path / "data")) == plain.score(X, Y)
-    lines = [
-        f"{a!r},{b!r},{c!r},{y!r}" for (a, b, c), y in zip(X.tolist(), Y.tolist(), strict=True)
-    ]
-    table = tmp_path / "rows.csv"
-    table.write_text("\n".join(["a,b,c,price", *lines]))
-    model = VoronoiSVR(200, random_state=0).fit(str(table), "price")
-    np.testing.assert_allclose(model.predict(str(table)), plain.predict(X), rtol=1e-9)
-    assert model.score(str(table)) == pytest.approx(plain.score(X, Y))
-    made = convert(table, tmp_path / "made.zarr", label="price", task="regression")
-    assert made.classes is None
-    assert np.array_equal(da.from_zarr(made.y).compute(), Y)
+AT_9 = np.arange(500) == 9
+REFUSED = [
+    (np.where(Y.mean() < Y, "high", "low"), r"y holds <U4, but a regressor needs numbers"),
+    (Y.mean() < Y, r"y holds booleans, but a regressor needs numbers.*VoronoiSVC"),
+    (np.where(AT_9, np.nan, Y), r"NaN or infinity, first in row 9"),
+    (np.where(AT_9, 1e300, Y), r"y holds 1e\+300 in row 9; numbers up to"),
+    (1j * Y, r"a regressor needs numbers"),
+]
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (np.where(Y.mean() < Y, "high", "low"), r"y holds <U4, but a regressor needs numbers"),
-        (Y.mean() < Y, r"y holds booleans, but a regressor needs numbers.*VoronoiSVC"),
-        (np.where(np.arange(500) == 9, np.nan, Y), r"NaN or infinity, first in row 9"),
-        (
-            np.where(np.arange(500) == 9, 1e300, Y),
-            r"y holds 1e\+300 in row 9; numbers up to",
-        ),
-        (Y[:-1], r"500, 499|inconsistent"),
-        (Y[None, :, None], r"y has shape \(1, 500, 1\)"),
-        (1j * Y, r"a regressor needs numbers"),
-    ],
-)
-def test_what_is_no_number_is_refused(y, message, tmp_path):
-    store = tmp_path / "m"
+@pytest.mark.parametrize(("y", "message"), REFUSED)
+def test_what_is_no_number_is_refused(y, message):
     for given in (y, da.from_array(y, chunks=-1)):
-        if given is not y and ("shape" in message or "inconsistent" in message):
-            continue
         with pytest.raises(DataError, match=message):
-            VoronoiSVR(200, store=store).fit(X, given)
-    VoronoiSVR(200, store=store, **GIVEN).fit(X, Y)
+            VoronoiSVR(200).fit(X, given)
+    with pytest.raises(DataError, match=r"y has shape \(1, 500, 1\)"):
+        VoronoiSVR(200).fit(X, Y[None, :, None])
 
-
-def test_a_model_says_what_its_numbers_were(tmp_path):
-    VoronoiSVR(200, store=tmp_path / "m", **GIVEN).fit(X, Y)
-    model = daskls.load(tmp_path / "m")
-    assert type(model) is VoronoiSVR
-    assert not hasattr(model, "classes_")
-    assert not hasattr(model, "decision_function")
-    assert not hasattr(model, "predict_proba")
-
-
-def test_a_classifier_names_the_regressor():
-    with pytest.raises(DataError, match=r"continuous.*VoronoiSVR"):
-        VoronoiSVC().fit(X, da.from_array(Y, chunks=100))
-
-
-def test_kernels_of_a_name_are_the_registry_s():
-    model = VoronoiSVR(cell_size=500, random_state=0).fit(X, Y)
-    chosen = model._reader.resolved.spec
-    assert isinstance(model._reader.read_cell(0).kernel, KernelSpec)
-    assert chosen.target == "numbers"
-    assert chosen.kernel in ("rbf", "exponential", "laplacian")
-
-
-# Of every regressor
 
 FALK = {"C": 50.0, "gamma": 3.0, "selection": None, "random_state": 0}
 SMALL = {
@@ -223,31 +145,3 @@ def test_columns_are_answered_as_they_are_alone(name):
 def test_units_of_y_do_not_matter(small, unit):
     plain = clone(small).fit(X, Y).predict(Q)
     np.testing.assert_allclose(clone(small).fit(X, unit * Y).predict(Q), unit * plain, rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_rows_of_any_kind_and_what_was_kept_answer_alike(small, tmp_path):
-    model = clone(small).fit(X, TWO, WEIGHTS)
-    expected = model.predict(Q)
-    rows, y = da.from_array(X, chunks=(130, 3)), da.from_array(TWO, chunks=(77, 1))
-    lazy = clone(small).fit(rows, y, da.from_array(WEIGHTS, chunks=130))
-    asked = da.from_array(Q, chunks=(33, 3))
-    answer = lazy.predict(asked)
-    assert isinstance(answer, da.Array)
-    assert (answer.shape, answer.dtype) == ((80, 2), np.float64)
-    lazy.predict_to_zarr(asked, tmp_path / "out")
-    assert da.from_zarr(str(tmp_path / "out")).compute().tobytes() == expected.tobytes()
-    for name, array in (("X", X), ("y", TWO)):
-        zarr.create_array(tmp_path / name, data=array, chunks=(200, array.shape[1]))
-    stored = clone(small).fit(str(tmp_path / "X"), str(tmp_path / "y"), WEIGHTS)
-    model.save(tmp_path / "model")
-    kept = daskls.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))
-    for found in (answer.compute(), *(own.predict(Q) for own in (lazy, stored, *kept))):
-        assert found.tobytes() == expected.tobytes()
-    assert all(type(own) is type(model) for own in kept)
-    assert model.score(X, TWO) > 0.9
-
-
-def test_labels_are_no_numbers(small):
-    with pytest.raises(daskls.DataError, match="a regressor needs numbers"):
-        clone(small).fit(X, np.where(X[:, 0] > 0.5, "high", "low"))

@@ -1,138 +1,102 @@
-"""Reserved rows, for a bound on false alarms or for intervals: one model, stores, resumed fits.
+"""Reserved rows: a bound on false alarms or intervals, found from rows that nothing else sees.
 
-What is found from them is tested in ``test_false_alarm.py`` and ``test_intervals.py``.
+The oracles are a plain fit to the other rows, a sort of what it says of the reserved ones, scipy's
+binomial, a search of each row's cell by brute force, and thousands of new rows.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from itertools import product
+from types import SimpleNamespace
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from reserves import HINGE, TUBE, bounded, covering, held_out, overlapping, two_columns, uneven
+from reserves import (
+    HINGE,
+    ONE,
+    RATE,
+    TUBE,
+    bounded,
+    covering,
+    held_out,
+    overlapping,
+    two_columns,
+    uneven,
+)
+from scipy import stats
 from sklearn.base import clone
-from small import assert_same_bits, tiny_tasks
+from small import assert_same_bits, set_sizes
 from support import few
 from writes import Writes, stop_fit
 
 import daskls
-from daskls import StoreError
-from daskls.errors import DamageError
+from daskls import DataError, RandomChunkSVC, RandomChunkSVR, StoreError
+from daskls.errors import DamageError, ParameterError
+from daskls.kernels.frame import decide_pairs
+from daskls.methods.reserved import OF_ALL, sizes_of_cells
 from daskls.store.caches import drop_caches
 from daskls.store.choices import read_reserved
 
-
-@dataclass(frozen=True)
-class Reserve:
-    """One use of reserved rows: an estimator, its data, and what follows from these rows."""
-
-    # The folder in a store; with an underscore the attribute of a fitted estimator.
-    part: str
-    # What a fit without the folder is said to lack.
-    missing: str
-    parameter: str
-    # Another value, and how a store tells it from the first.
-    other: dict
-    changed: str
-    # The method whose answers follow from the reserved rows, and rows to ask about.
-    ask: str
-    asked: np.ndarray
-    make: Callable
-    X: np.ndarray
-    y: np.ndarray
-
-    def __str__(self):
-        return self.part
-
-    def fit(self, **params):
-        return self.make(**params).fit(self.X, self.y)
-
-    def answers(self, model, rows=None):
-        return getattr(model, self.ask)(self.asked if rows is None else rows)
-
-    def found(self, model):
-        return getattr(model, f"{self.part}_")
-
-
-LABELED, NUMBERED = overlapping(), uneven()
-BOUND = Reserve(
-    part="false_alarm",
-    missing="threshold",
-    parameter="max_false_alarm",
-    other={"max_false_alarm": 0.2},
-    changed=r"rate was 0\.1, is 0\.2",
-    ask="decision_function",
-    asked=overlapping(3000, seed=9)[0],
-    make=bounded,
-    X=LABELED[0],
-    y=LABELED[1],
+N_LABELED, N_UNEVEN = 1200, 900
+LABELED, LABELS = overlapping(N_LABELED)
+UNEVEN, NUMBERS = uneven(N_UNEVEN)
+TWO = two_columns(UNEVEN, NUMBERS)
+# Each use: an estimator and its data; the part of a store, which is an attribute as well, and what
+# a fit without it is said to lack; another value of the parameter and how a store tells it from the
+# first; the method whose answers follow from the reserved rows.
+BOUND = SimpleNamespace(
+    **{"make": bounded, "X": LABELED, "y": LABELS},
+    **{"part": "false_alarm", "missing": "threshold", "ask": "decision_function"},
+    **{"other": {"max_false_alarm": 0.2}, "changed": r"rate was 0\.1, is 0\.2"},
 )
-INTERVAL = Reserve(
-    part="interval",
-    missing="intervals",
-    parameter="interval",
-    other={"interval": 0.8},
-    changed=r"coverage was 0\.9, is 0\.8",
-    ask="predict_interval",
-    asked=uneven(3000, seed=9)[0],
-    make=covering,
-    X=NUMBERED[0],
-    y=two_columns(*NUMBERED),
+INTERVAL = SimpleNamespace(
+    **{"make": covering, "X": UNEVEN, "y": TWO},
+    **{"part": "interval", "missing": "intervals", "ask": "predict_interval"},
+    **{"other": {"interval": 0.8}, "changed": r"coverage was 0\.9, is 0\.8"},
 )
-BOTH = [BOUND, INTERVAL]
-of_both = pytest.mark.parametrize("reserve", BOTH, ids=str)
+ASKED = uneven(3000, seed=9)[0]
+
+
+def fit(reserve, **params):
+    return reserve.make(**params).fit(reserve.X, reserve.y)
+
+
+def answers(reserve, model):
+    return getattr(model, reserve.ask)(ASKED)
+
+
+def found(reserve, model):
+    return getattr(model, f"{reserve.part}_")
+
+
+of_both = pytest.mark.parametrize("reserve", [BOUND, INTERVAL], ids=["bound", "interval"])
 
 
 def held_by(reserve, model):
     """Return which rows a fit held out."""
-    found = reserve.found(model)
+    own = found(reserve, model)
     if reserve is BOUND:
-        counts = found.n_negatives, found.n_positives
+        counts = own.n_negatives, own.n_positives
         return held_out(reserve.X, reserve.y, reserve.y, counts)
-    return held_out(reserve.X, reserve.y, np.zeros(len(reserve.X)), (found.n_rows,))
+    return held_out(reserve.X, reserve.y, np.zeros(len(reserve.X)), (own.n_rows,))
 
 
 @of_both
-def test_rows_of_weight_0_are_as_if_they_were_not_there(reserve):
+def test_of_weights_of_rows_it_counts_alone_whether_they_are_0(reserve):
     n = len(reserve.X)
     weights = np.random.default_rng(1).uniform(0.5, 2, n) * (np.arange(n) % 4 > 0)
     kept = weights > 0
     model = reserve.make().fit(reserve.X[kept], reserve.y[kept], weights[kept])
     lazy = da.from_array(reserve.X, chunks=(250, 2))
     assert_same_bits(model, reserve.make().fit(lazy, reserve.y, weights))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("reserve", "y", "way"),
-    few(
-        [
-            (BOUND, BOUND.y, {}),
-            (BOUND, BOUND.y, {"n_partitions": 2}),
-            (INTERVAL, INTERVAL.y, {}),
-            (INTERVAL, INTERVAL.y, {"n_partitions": 2}),
-            (BOUND, BOUND.y, HINGE),
-            (INTERVAL, NUMBERED[1], TUBE),
-        ],
-        4,
-    ),
-    ids=lambda given: str(given) if isinstance(given, Reserve | dict) else "",
-)
-def test_chunks_tasks_and_threads_change_no_bit(reserve, y, way):
-    X = reserve.X
-    model = reserve.make(**way).fit(X, y)
-    for chunks, scheduler, n_bundles in ((100, "threads", 10_000), (len(X), "sync", 3)):
-        with tiny_tasks(N_BUNDLES=n_bundles), dask.config.set(scheduler=scheduler):
-            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=chunks)
-            assert_same_bits(model, clone(model).fit(*rows))
-    other = clone(model).set_params(random_state=0).fit(X, y)
-    assert reserve.found(other) != reserve.found(model)
+    plain = fit(reserve)
+    heavy = reserve.make().fit(reserve.X, reserve.y, np.where(held_by(reserve, plain), 7.0, 1.0))
+    np.testing.assert_array_equal(answers(reserve, heavy), answers(reserve, plain))
 
 
 @of_both
 def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(reserve, tmp_path):
-    model = reserve.fit(store=tmp_path / "m")
+    model = fit(reserve, store=tmp_path / "m")
     some = held_by(reserve, model) & (np.arange(len(reserve.X)) % 2 == 0)
     moved = np.where(some[:, None], reserve.X + 0.7, reserve.X)
     with pytest.raises(StoreError, match=r"differs: .*rows, labels or weights"):
@@ -144,42 +108,339 @@ def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(reserve, tmp
 @of_both
 def test_a_model_without_what_they_give_is_not_finished(reserve, tmp_path):
     store = tmp_path / "m"
-    stop_fit(lambda: reserve.fit(store=store), store, reserve.part)
+    stop_fit(lambda: fit(reserve, store=store), store, reserve.part)
     drop_caches()
     with pytest.raises(StoreError, match=rf"no {reserve.missing} yet.*Call fit again"):
         daskls.load(store)
     written = []
     with Writes(store, written.append):
-        model = reserve.fit(store=store)
+        model = fit(reserve, store=store)
     assert any(name.startswith(reserve.part) for name in written)
     assert not [name for name in written if name.startswith(("bundles", "exchange", "partition"))]
-    assert_same_bits(model, reserve.fit())
-    assert reserve.found(daskls.load(store)) == reserve.found(model)
+    assert_same_bits(model, fit(reserve))
+    assert found(reserve, daskls.load(store)) == found(reserve, model)
 
 
 @of_both
 def test_damage_is_noticed_and_mended(reserve, tmp_path):
-    model = reserve.fit(store=tmp_path / "m")
-    expected = reserve.answers(model)
+    model = fit(reserve, store=tmp_path / "m")
+    expected = answers(reserve, model)
     file = tmp_path / "m" / reserve.part
     file.write_bytes(file.read_bytes()[:-2] + b"??")
     drop_caches()
+
+    def read_all():
+        model = daskls.load(tmp_path / "m")
+        answers(reserve, model)
+        # What the display of its curve reads.
+        read_reserved(model._reader.root)
+
     with pytest.raises(DamageError, match=reserve.part):
-        read_all(reserve, tmp_path / "m")
+        read_all()
     drop_caches()
-    np.testing.assert_array_equal(reserve.answers(model.fit(reserve.X, reserve.y)), expected)
+    np.testing.assert_array_equal(answers(reserve, fit(reserve, store=tmp_path / "m")), expected)
 
 
-def read_all(reserve, store):
-    """Read what a model keeps of reserved rows, as its answers and the display of its curve do."""
-    model = daskls.load(store)
-    reserve.answers(model)
-    read_reserved(model._reader.root)
+TEST, TEST_LABELS = overlapping(4000, seed=9)
 
 
-@of_both
-def test_a_model_without_the_parameter_has_nothing_of_it(reserve):
-    """Whatever the estimator was before."""
-    model = reserve.fit()
-    model.set_params(**{reserve.parameter: None}).fit(reserve.X, reserve.y)
-    assert not hasattr(model, f"{reserve.part}_")
+def without_bound(model):
+    return clone(model).set_params(max_false_alarm=None)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        bounded(),
+        bounded(**HINGE),
+        bounded(n_partitions=2, class_weight="balanced"),
+        RandomChunkSVC(chunk_size=200, max_false_alarm=RATE, **HINGE),
+        *few([bounded(probability="sigmoid"), bounded(C=None, gamma=None, kernel="auto")], 0),
+    ],
+    ids=str,
+)
+def test_it_is_a_plain_fit_to_the_other_rows_less_a_threshold(model):
+    model.fit(LABELED, LABELS)
+    bound = model.false_alarm_
+    held = held_out(LABELED, LABELS, LABELS, (bound.n_negatives, bound.n_positives))
+    assert held.sum() == len(LABELED) - model._reader.meta["n_rows"]
+    plain = without_bound(model).fit(LABELED[~held], LABELS[~held])
+    scores = plain.decision_function(LABELED[held])
+    n = int((LABELS[held] == 0).sum())
+    assert n == bound.n_negatives
+    assert abs(n - (LABELS == 0).sum() / 5) < 4 * np.sqrt((LABELS == 0).sum() * 0.16)
+    chance = stats.binom(n, 1 - RATE).sf(np.arange(n))
+    rank = 1 + int(np.argmax(chance <= 0.05))
+    assert (bound.rank, bound.rate) == (rank, RATE)
+    assert bound.delta == pytest.approx(chance[rank - 1])
+    assert bound.threshold == np.sort(scores[LABELS[held] == 0])[rank - 1]
+    expected = plain.decision_function(TEST) - bound.threshold
+    np.testing.assert_array_equal(model.decision_function(TEST), expected)
+    np.testing.assert_array_equal(model.predict(TEST), (expected > 0).astype(int))
+    lazy = da.from_array(TEST, chunks=(700, 2))
+    np.testing.assert_array_equal(model.predict(lazy), model.predict(TEST))
+    np.testing.assert_array_equal(model.decision_function(lazy), expected)
+    if hasattr(plain, "predict_proba"):
+        np.testing.assert_array_equal(model.predict_proba(TEST), plain.predict_proba(TEST))
+    assert (plain.fit_report_.n_rows == model.fit_report_.n_rows).all()
+
+
+def test_a_false_alarm_is_what_the_second_class_is_said_of_wrongly():
+    normal = bounded().fit(LABELED, np.array(["fault", "normal"])[LABELS]).predict(TEST) == "normal"
+    assert 0.01 < normal[TEST_LABELS == 0].mean() < RATE
+    assert normal[TEST_LABELS == 1].mean() > 0.4
+
+
+def test_too_few_negatives_are_an_error_with_the_number_needed():
+    y = np.where(np.arange(N_LABELED) < 500, "calm", "storm")
+    with pytest.raises(ParameterError) as caught:
+        bounded(max_false_alarm=0.01).fit(LABELED, y)
+    for words in (
+        "needs 299 rows of class 'calm'",
+        "are 500 of positive weight, half of which is 250",
+        "598 or",
+    ):
+        assert words in str(caught.value)
+    # What it says is enough.
+    assert "max_false_alarm to 0.012 or delta to 0.082" in str(caught.value)
+    for enough in ({"max_false_alarm": 0.012}, {"max_false_alarm": 0.01, "delta": 0.082}):
+        assert 250 <= bounded(**enough).fit(LABELED, y).false_alarm_.n_negatives < 350
+    y[:598] = "calm"
+    for seed in range(3):
+        bound = bounded(max_false_alarm=0.01, random_state=seed).fit(LABELED, y).false_alarm_
+        assert 299 <= bound.n_negatives < 400
+        assert bound.delta <= 0.05
+
+
+NO_BOUND = [
+    ({}, np.arange(N_LABELED) % 3, "two classes, but y holds 3: 0, 1, 2"),
+    ({"max_false_alarm": None, "delta": 0.1}, LABELS, "delta=0.1 has no effect"),
+    *(({"max_false_alarm": rate}, LABELS, "max_false_alarm") for rate in (0.0, 1.0)),
+    ({"delta": 0.0}, LABELS, "delta"),
+]
+
+
+@pytest.mark.parametrize(("params", "y", "says"), NO_BOUND)
+def test_what_cannot_be_a_bound_is_refused(params, y, says):
+    with pytest.raises(ValueError, match=says):
+        bounded(**params).fit(LABELED, y)
+
+
+def test_many_rows_are_held_out_for_a_bound_up_to_a_number(monkeypatch):
+    most = {"daskls.run.reserve.MOST_RESERVED": 100, "daskls.run.reserve.MOST_POSITIVES": 30}
+    set_sizes(monkeypatch, most)
+    bound = bounded().fit(LABELED, LABELS).false_alarm_
+    assert 60 < bound.n_negatives < 140
+    assert 10 < bound.n_positives < 50
+    # No fewer than are needed, whatever they weigh.
+    set_sizes(monkeypatch, {"daskls.run.reserve.RESERVED_NBYTES": 16})
+    assert 29 <= bounded().fit(LABELED, LABELS).false_alarm_.n_negatives < 70
+
+
+def brute_sizes(plain, asked):
+    """Return the size of residuals at rows, their cells being those whose models answer."""
+    reader, report = plain._reader, plain.fit_report_
+    n, square = report.n_rows, report.validation_error
+    of_all = (n * square).sum() / n.sum()
+    # Least squares tell a cell's error by 64 of its rows.
+    told = np.minimum(n, 64)
+    squares = (told * square + OF_ALL * of_all) / (told + OF_ALL) / of_all
+    if isinstance(plain, RandomChunkSVR):
+        return np.full(len(asked), np.sqrt(squares.mean()))
+    by_partition = [np.flatnonzero(report.partition == p) for p in np.unique(report.partition)]
+    ways = np.array(list(product(*by_partition)))
+    entered = reader.transform(asked)
+    answers = np.stack([decide_pairs(reader.read_cell(c), entered) for c in range(reader.n_cells)])
+    means = reader.target.inverse_transform(
+        answers[ways].mean(axis=1).reshape(-1, answers.shape[2])
+    )
+    misses = np.abs(means.reshape(len(ways), len(asked), -1) - plain.predict(asked).reshape(
+        len(asked), -1)).sum(axis=2)  # fmt: skip
+    nearest = misses.argmin(axis=0)
+    assert misses.min(axis=0).max() < 1e-5
+    return np.sqrt(squares[ways[nearest]].mean(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (covering(), NUMBERS),
+        (covering(n_partitions=2), TWO),
+        (covering(**TUBE), NUMBERS),
+        (RandomChunkSVR(chunk_size=200, interval=0.75, **ONE), TWO),
+        *few([(covering(C=None, gamma=None, kernel="auto"), TWO)], 0),
+    ],
+    ids=["cells", "two partitions", "tube", "chunks", "chosen"],
+)
+def test_it_is_one_rank_of_what_a_plain_fit_misses_of_the_others(model, y):
+    model.fit(UNEVEN, y)
+    found = model.interval_
+    assert abs(found.n_rows - N_UNEVEN / 5) < 4 * np.sqrt(0.16 * N_UNEVEN)
+    assert found.rank == int(np.ceil((found.n_rows + 1) * found.coverage - 1e-9))
+    held = held_out(UNEVEN, y, np.zeros(N_UNEVEN), (found.n_rows,))
+    plain = clone(model).set_params(interval=None).fit(UNEVEN[~held], y[~held])
+    np.testing.assert_array_equal(model.predict(ASKED), plain.predict(ASKED))
+    columns = y[held].reshape(found.n_rows, -1)
+    missed = np.abs(columns - plain.predict(UNEVEN[held]).reshape(columns.shape))
+    scaled = missed / brute_sizes(plain, UNEVEN[held])[:, None]
+    widths = np.sort(scaled, axis=0)[found.rank - 1]
+    np.testing.assert_allclose(found.half_widths, widths, rtol=1e-6)
+    half = (brute_sizes(plain, ASKED)[:, None] * widths).reshape(plain.predict(ASKED).shape)
+    expected = np.stack([plain.predict(ASKED) - half, plain.predict(ASKED) + half], axis=-1)
+    given = model.predict_interval(ASKED)
+    np.testing.assert_allclose(given, expected, rtol=1e-6, atol=1e-6)
+    lazy = model.predict_interval(da.from_array(ASKED, chunks=(700, 2)))
+    assert (lazy.shape, lazy.chunks[0]) == (given.shape, (700, 700, 700, 700, 200))
+    np.testing.assert_array_equal(lazy, given)
+    assert not hasattr(plain, "predict_interval")
+    assert not hasattr(plain, "interval_")
+
+
+def test_cells_of_more_noise_have_wider_intervals():
+    lower, upper = covering().fit(UNEVEN, NUMBERS).predict_interval(ASKED).T
+    width, noisy = upper - lower, ASKED[:, 1] > 0.5
+    assert np.median(width[noisy]) > 1.5 * np.median(width[~noisy])
+
+
+def test_a_model_without_intervals_says_what_to_do():
+    assert hasattr(covering(), "predict_interval")
+    model = covering(interval=None).fit(UNEVEN, TWO)
+    with pytest.raises(AttributeError, match=r"interval=None\. Pass interval=0\.9"):
+        _ = model.predict_interval
+    # One that is asked for them later says what to do.
+    with pytest.raises(AttributeError, match=r"fitted without\. Fit it again"):
+        _ = model.set_params(interval=0.9).predict_interval
+
+
+def test_too_few_rows_are_an_error_with_the_number_needed():
+    with pytest.raises(ParameterError) as caught:
+        covering(interval=0.99).fit(UNEVEN[:170], NUMBERS[:170])
+    for words in ("interval=0.99 needs 99 rows", "there are 170 of positive weight", "85", "198"):
+        assert words in str(caught.value)
+    # What it says is enough.
+    assert "lower interval to 0.988" in str(caught.value)
+    for rows, coverage, needed in ((170, 0.988, 85), (198, 0.99, 99), (18, 0.9, 9)):
+        for seed in range(2):
+            model = covering(interval=coverage, random_state=seed).fit(
+                UNEVEN[:rows], NUMBERS[:rows]
+            )
+            assert needed <= model.interval_.n_rows < rows
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, 90, "0.9"])
+def test_what_is_no_coverage_is_refused(coverage):
+    with pytest.raises(ValueError, match="interval"):
+        covering(interval=coverage).fit(UNEVEN, NUMBERS)
+
+
+def test_many_rows_are_held_out_for_an_interval_up_to_a_number(monkeypatch):
+    set_sizes(monkeypatch, {"daskls.run.reserve.MOST_RESERVED": 100})
+    assert 60 < covering().fit(UNEVEN, NUMBERS).interval_.n_rows < 140
+    # No fewer than are needed, whatever they weigh.
+    set_sizes(monkeypatch, {"daskls.run.reserve.RESERVED_NBYTES": 16})
+    assert 9 <= covering().fit(UNEVEN, NUMBERS).interval_.n_rows < 40
+
+
+FEW, FEW_NUMBERS = uneven(600)
+
+
+def repeated(n, how, seed=0):
+    """Return the rows of n rows of which some repeat, shuffled."""
+    rng = np.random.default_rng(seed)
+    copies = np.ones(n, int)
+    if how == "a tenth":
+        copies[rng.permutation(n)[: n // 10]] = 20
+    elif how == "one row":
+        copies[0] = 9 * n
+    else:
+        copies[:] = how
+    return rng.permutation(np.repeat(np.arange(n), copies))
+
+
+HOW = few([3, "one row", 2, "a tenth"], 2)
+
+
+@pytest.mark.parametrize("how", [3, "a tenth"])
+def test_copies_are_on_one_side(how):
+    rows = repeated(len(FEW), how)
+    own, numbers = FEW[rows], FEW_NUMBERS[rows]
+    model = covering().fit(own, numbers)
+    held = held_out(own, numbers, np.zeros(len(own)), (model.interval_.n_rows,))
+    assert not np.isin(rows[held], rows[~held]).any()
+    plain = covering(interval=None).fit(own[~held], numbers[~held])
+    np.testing.assert_array_equal(plain.predict(FEW), model.predict(FEW))
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_intervals_hold_their_share_of_new_rows(how):
+    asked, numbers = uneven(4000, seed=99)
+    shares = []
+    for seed in range(6):
+        own, y = uneven(600, seed=seed)
+        rows = repeated(600, how, seed)
+        lower, upper = covering(random_state=seed).fit(own[rows], y[rows]).predict_interval(asked).T
+        shares.append(((lower <= numbers) & (numbers <= upper)).mean())
+    # With 120 rows held out a share has a deviation of 0.027, a mean of 6 of 0.011.
+    assert 0.855 < np.mean(shares) < 0.945
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_false_alarms_of_new_rows_keep_their_bound(how):
+    asked, labels = overlapping(20_000, seed=99)
+    rates = []
+    for seed in range(6):
+        own, y = overlapping(900, seed=seed)
+        rows = repeated(900, how, seed)
+        alarms = bounded(random_state=seed).fit(own[rows], y[rows]).predict(asked)
+        rates.append(alarms[labels == 0].mean())
+    # Each exceeds it once in 20 fits.
+    assert np.sum(np.array(rates) > 0.1) <= 1
+    assert 0.02 < np.mean(rates) < 0.09
+
+
+def test_too_few_different_rows_are_an_error_with_the_number_needed():
+    y = np.arange(120) % 2
+    rows = np.where(y == 0, np.arange(120) % 3, np.arange(120))
+    with pytest.raises(ParameterError, match=r"needs 29 different rows.*Of 60 rows.*fit on more"):
+        bounded().fit(LABELED[rows], y)
+    with pytest.raises(ParameterError, match=r"needs 9 different rows.*Of 120 rows.*interval"):
+        covering().fit(FEW[np.arange(120) % 5], FEW_NUMBERS[np.arange(120) % 5])
+
+
+def test_cells_that_were_asked_about_nothing_have_the_size_of_all():
+    names = "n_rows, validation_error"
+    for n, errors in (([100, 50, 0], [0.04, np.nan, np.nan]), ([10, 20], [np.nan, np.nan])):
+        report = np.rec.fromarrays([n, errors], names=names)
+        np.testing.assert_array_equal(sizes_of_cells(report), 1.0)
+    # A cell of few rows is drawn to all the more.
+    sizes = sizes_of_cells(np.rec.fromarrays([[10**6, 10, 50], [1.0, 0.0, 0.0]], names=names))
+    assert sizes[0] > sizes[1] > sizes[2] > 0
+
+
+def test_a_table_of_few_values_keeps_its_bound():
+    """Its rows are reserved one by one: of each value some are trained on."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(24, 2))
+    chance = rng.uniform(0.05, 0.6, 24)
+    drawn = rng.integers(24, size=12_000)
+    labels = (rng.random(len(drawn)) < chance[drawn]).astype(int)
+    own, new = slice(0, 4000), slice(4000, None)
+    model = bounded(max_false_alarm=0.3).fit(values[drawn[own]], labels[own])
+    assert model.false_alarm_.n_negatives == pytest.approx((labels[own] == 0).sum() / 5, rel=0.2)
+    alarms = model.predict(values[drawn[new]])[labels[new] == 0]
+    assert 0.05 < alarms.mean() < 0.3
+
+
+def test_labels_that_change_between_readings_are_refused():
+    n_read = []
+
+    def labels(block_info=None):
+        n_read.append(0)
+        return np.zeros(N_LABELED, int) if len(n_read) > 1 else LABELS
+
+    y = da.map_blocks(labels, chunks=((N_LABELED,),), dtype=int, meta=np.empty(0, int))
+    with (
+        dask.config.set(scheduler="sync"),
+        pytest.raises((DataError, StoreError), match="same val"),
+    ):
+        bounded().fit(LABELED, y)

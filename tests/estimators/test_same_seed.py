@@ -1,21 +1,34 @@
-"""The same seed gives the same model bit for bit, whatever reads and trains it."""
+"""The same seed gives the same model bit for bit, whatever holds, reads and trains it."""
+
+from collections import Counter
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from small import connected, small_sample, tiny_tasks
+from distributed import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small import set_sizes, small, small_sample
 from support import (
     assert_same_model,
     checkers,
     model_bits,
     path_of,
     small_svc,
+    start_cluster,
+    tiny_blocks,
 )
 from threadpoolctl import threadpool_limits
+from zarr.storage import _local
 
+from daskls import RandomChunkSVC, pipeline
+from daskls.errors import MemoryPlanError, StoreError
 from daskls.partition.stored import read_partition
+from daskls.run import rows
+from daskls.run.blocks import HeldArray
+from daskls.sources.formats import open_source
 from daskls.store.dataset import DatasetWriter
 from daskls.store.layout import Root
 
@@ -37,21 +50,6 @@ def test_the_sampled_tree_differs_from_the_exact_one(monkeypatch):
     # All rows are in some cell either way.
     assert sampled.fit_report_.n_rows.sum() == exact.fit_report_.n_rows.sum() == N
     assert sampled.fit_report_.n_rows.max() <= 100
-
-
-def test_another_seed_gives_another_model(many_leaves):
-    X, y = checkers(N)
-    a, b = (model_bits(small_svc(random_state=seed).fit(X, y)) for seed in (0, 1))
-    assert a["tree thresholds"] != b["tree thresholds"]
-
-
-def test_a_sampled_tree_is_one_tree_on_any_chunks(many_leaves, two_workers):
-    X, y = checkers(N)
-    expected = small_svc().fit(X, y)
-    for chunks, cluster in [((N,), None), ((500, 1, 399, 300), two_workers)]:
-        with connected(cluster) as client, tiny_tasks(N_BUNDLES=4):
-            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=(chunks,))
-            assert_same_model(expected, small_svc(client=client).fit(*rows))
 
 
 def test_all_kinds_of_input_give_one_model(tmp_path, many_leaves, set_block_nbytes):
@@ -95,3 +93,159 @@ def test_blas_threads_leave_no_trace():
     (tree,) = read_partition(Root.open(path_of(models[0])).find("partition")).trees
     assert ((tree.directions != 0).sum(axis=1) > 1).any()
     assert_same_model(*models)
+
+
+N_HELD = 600
+X, Y = checkers(N_HELD)
+PACKED = {"compressors": "auto"}
+
+
+@pytest.fixture
+def small_blocks(set_block_nbytes, monkeypatch):
+    """Make blocks of 50 rows, of chunks of more than 100."""
+    set_block_nbytes(50 * 16)
+    set_sizes(monkeypatch, {"daskls.run.rows.LARGE_NBYTES": 100 * 16})
+    tiny_blocks(monkeypatch, 50 * 16)
+
+
+def write(path, values=X, **options):
+    return zarr.create_array(path, data=values, chunks=values.shape, **options)
+
+
+@pytest.fixture
+def chunk_reads(monkeypatch):
+    """Return a count of the reads of each chunk's file by Zarr."""
+    counter = Counter()
+    original = _local._get
+
+    def counted(path, *args, **kwargs):
+        counter[path.parts[-4:]] += "c" in path.parts
+        return original(path, *args, **kwargs)
+
+    monkeypatch.setattr(_local, "_get", counted)
+    return counter
+
+
+@pytest.mark.parametrize("kind", ["packed", "dask"])
+def test_the_model_and_its_answers_are_those_of_small_chunks(kind, tmp_path, small_blocks):
+    expected = small_svc().fit(X, Y)
+    if kind == "dask":
+        data = da.from_array(X, chunks=-1)
+    else:
+        write(tmp_path / "X", **PACKED)
+        data = tmp_path / "X"
+    model = small_svc().fit(data, Y)
+    assert_same_model(model, expected)
+    scores = model.decision_function(data)
+    np.testing.assert_array_equal(scores.compute(), expected.decision_function(X))
+    model.predict_to_zarr(data, tmp_path / "out")
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "out")[:], expected.predict(X))
+    # A Dask array's answer keeps its chunks.
+    assert kind != "dask" or scores.chunks == ((N_HELD,),)
+
+
+def test_a_packed_chunk_is_unpacked_once_a_pass(tmp_path, small_blocks, chunk_reads):
+    write(tmp_path / "X", **PACKED)
+    chunk = (*(tmp_path / "X").parts[-1:], "c", "0", "0")
+    with dask.config.set(scheduler="synchronous"):
+        model = small_svc().fit(tmp_path / "X", Y)
+        assert chunk_reads[chunk] == 2
+        model.predict(tmp_path / "X").compute()
+        assert chunk_reads[chunk] == 3
+
+
+def test_blocks_of_large_chunks_end_where_the_chunks_end(tmp_path, small_blocks):
+    zarr.create_array(tmp_path / "S", data=X, chunks=(20, 2), shards=(200, 2))
+    zarr.create_array(tmp_path / "P", data=X, chunks=(90, 2))
+    blocks = [rows.open_whole(open_source(tmp_path / name), 50 * 16).chunks[0] for name in "SP"]
+    # Of shards whole chunks; a chunk of less than the bound is a block.
+    assert blocks[0] == (40,) * 15
+    assert blocks[1] == (90,) * 6 + (60,)
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Return 160 MiB of rows, most of one class, and a method that trains them in a moment."""
+    X = np.zeros((80_000, 256))
+    X[:, 0] = np.random.default_rng(0).random(len(X))
+    params = {"C": 1.0, "gamma": 0.1, "cv": 2, "random_state": 0}
+    return X, (X[:, 0] > 0.999).astype("i4"), RandomChunkSVC(1000, **params)
+
+
+@pytest.mark.slow
+def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(wide, tmp_path):
+    X, y, model = wide
+    write(tmp_path / "whole", X, **PACKED)
+    zarr.create_array(tmp_path / "parts", data=X, chunks=(8000, 256))
+    with start_cluster(1, 1, "512MiB") as cluster, Client(cluster) as client:
+        model.set_params(client=client)
+        with pytest.raises(MemoryPlanError, match=r"of 80000 rows x 256 .* held whole") as error:
+            model.fit(tmp_path / "whole", y)
+        model.fit(tmp_path / "parts", y)
+        n_wrong = (model.predict(tmp_path / "parts") != y).sum()
+        assert client.compute(n_wrong).result() < 200
+    # Of 160 MiB, which are there three times while they are unpacked.
+    most = int(str(error.value).split("at most ")[1].split()[0])
+    assert 160 * most / 80_000 * 3 < 512
+    assert most > 15_000
+
+
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "reversed": lambda X: np.ascontiguousarray(X[::-1])[::-1],
+    "every second": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
+    "read-only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+}
+
+
+@pytest.fixture(scope="module")
+def from_disk():
+    """Return a function that fits on rows that a worker reads from disk."""
+    with Client(processes=False, n_workers=1, dashboard_address=":0", set_as_default=False) as own:
+        yield lambda name, X, y: small(name, client=own).fit(X, y)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_layout_is_read_as_from_disk(layout, from_disk, monkeypatch):
+    given = LAYOUTS[layout](X)
+    np.testing.assert_array_equal(given, X)
+    before = given.copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, "save_array", None)
+        ours = small("VoronoiSVC").fit(given, Y)
+    assert_same_model(from_disk("VoronoiSVC", X, Y), ours)
+    np.testing.assert_array_equal(given, before)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["f2", "f4", "f8", "i1", "u2", "i8", "?", ">f4"]),
+    st.integers(1, 50),
+    st.integers(1, 20),
+    st.data(),
+)
+def test_rows_are_copies(dtype, n, chunk_rows, data):
+    values = np.arange(2 * n).reshape(n, 2).astype(dtype)
+    held = HeldArray.of(values, "X", chunk_rows)
+    start = data.draw(st.integers(0, n))
+    stop = data.draw(st.integers(start, n))
+    found = held.read(start, stop)
+    np.testing.assert_array_equal(found, values[start:stop])
+    assert found.flags.c_contiguous
+    assert found.dtype.isnative
+    assert held.chunk_rows == min(n, chunk_rows)
+    assert not np.shares_memory(found, values)
+
+
+def test_an_array_that_changes_during_a_fit_is_told(monkeypatch):
+    changing, regroup_rows = X.copy(), pipeline.regroup_rows
+
+    def change(*given):
+        changing[3] += 1
+        return regroup_rows(*given)
+
+    monkeypatch.setattr(pipeline, "regroup_rows", change)
+    with pytest.raises(StoreError, match="other values at the second reading"):
+        small("VoronoiSVC").fit(changing, Y)

@@ -1,4 +1,4 @@
-"""Least-squares cells as users see them: values, classes, partitions, weights, what is refused."""
+"""Least-squares cells as users see them; kernels of inner products, of one origin everywhere."""
 
 from functools import partial
 from itertools import product
@@ -10,7 +10,8 @@ from cells import mean_of_svcs
 from peaks import peak_of
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel
-from support import PAPERS, checkers, few
+from sklearn.svm import SVC, SVR
+from support import PAPERS, checkers, compiled, few
 
 from daskls import (
     KNNSVC,
@@ -19,18 +20,15 @@ from daskls import (
     ParameterError,
     RandomChunkSVC,
     VoronoiSVC,
-    load,
+    VoronoiSVR,
 )
 from daskls.kernels.kernel import KERNELS, kernels_with
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.scaling.cells import CodedRows, TrialCell, TrialRows
-from daskls.scaling.grid import Trial
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 from daskls.solvers.squares import system
-from daskls.solvers.squares.target_coding import ClassCoding
 
 X, Y = checkers(500, n_classes=3)
 Q = np.random.default_rng(3).random((400, 2))
@@ -58,42 +56,18 @@ def exponentials(A, B, gamma):
     return np.exp(-gamma * np.sqrt(((A[:, None] - B) ** 2).sum(axis=2)))
 
 
+@pytest.mark.parametrize("n_classes", [3, 2])
 @pytest.mark.parametrize("kernel", ["rbf", "exponential", "laplacian"])
-def test_one_cell_is_kernel_ridge_regression(kernel):
+def test_one_cell_is_kernel_ridge_regression(kernel, n_classes):
     weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
-    model = squares_of(**GIVEN, kernel=kernel, random_state=0).fit(X, Y, weights)
-    expected = regressed(X, Y, Q, 20.0, 15.0, weights, kernel)
-    np.testing.assert_allclose(model.decision_function(Q), expected, atol=2e-3)
-    assert (
-        model.predict(Q).tolist() == model.classes_[model.decision_function(Q).argmax(1)].tolist()
-    )
-
-
-def test_two_classes_have_one_value_that_speaks_for_the_second():
-    y = np.where(Y > 0, "yes", "no")
-    model = squares_of(**GIVEN, random_state=0).fit(X, y)
-    expected = regressed(X, y, Q, 20.0, 15.0)[:, 1]
+    y = Y if n_classes == 3 else np.where(Y > 0, "yes", "no")
+    model = squares_of(**GIVEN, kernel=kernel, random_state=0).fit(X, y, weights)
+    expected = regressed(X, y, Q, 20.0, 15.0, weights, kernel)
+    expected = expected if n_classes == 3 else expected[:, 1]
     found = model.decision_function(Q)
-    assert found.shape == (len(Q),)
     np.testing.assert_allclose(found, expected, atol=2e-3)
-    assert model.predict(Q).tolist() == np.where(found > 0, "yes", "no").tolist()
-
-
-def test_cells_of_many_classes_hold_few_of_them():
-    rng = np.random.default_rng(0)
-    X = rng.random((2600, 1)) * 26
-    y = X[:, 0].astype(int)
-    model = squares_of(cell_size=250, loss="squared_error", C=100.0, gamma=2.0, random_state=0)
-    model.fit(X, y)
-    assert model.fit_report_.n_classes.max() < 6
-    values = model.decision_function(X)
-    assert values.shape == (2600, 26)
-    assert (model.predict(X) == y).mean() > 0.95
-    # Absent classes have -1, and every present one more.
-    own = values[y == 13]
-    assert (own[:, :8] == -1).all()
-    assert ((values == -1).sum(axis=1) >= 20).all()
-    assert (values.max(axis=1) > -1).all()
+    best = found.argmax(1) if n_classes == 3 else (found > 0).astype(int)
+    assert model.predict(Q).tolist() == model.classes_[best].tolist()
 
 
 def test_absent_classes_stay_below_present_ones_however_low():
@@ -124,16 +98,6 @@ def test_partitions_average_clipped_values():
     np.testing.assert_allclose(model.decision_function(Q), total / 3, atol=1e-12)
 
 
-def test_equal_rows_count_by_their_weight():
-    weights = np.random.default_rng(2).integers(1, 4, len(X))
-    model = squares_of(**GIVEN, random_state=0).fit(X, Y, weights)
-    repeated = squares_of(**GIVEN, random_state=0).fit(
-        np.repeat(X, weights, axis=0), np.repeat(Y, weights)
-    )
-    np.testing.assert_allclose(model.decision_function(Q), repeated.decision_function(Q), atol=1e-3)
-    assert repeated.fit_report_.n_support.sum() == len(X)
-
-
 @pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "auto"])
 def test_what_is_not_given_is_chosen_once_for_all_squares_of(kind, kernel):
@@ -145,67 +109,14 @@ def test_what_is_not_given_is_chosen_once_for_all_squares_of(kind, kernel):
     assert len(np.unique(report.gamma)) == len(report) > 1
 
 
-def test_the_unit_of_weights_does_not_matter_to_what_is_chosen():
-    weights = np.random.default_rng(0).uniform(0.8, 1.25, len(X))
-    params = {"loss": "squared_error", "random_state": 0}
-    model = squares_of(150, **params).fit(X, Y, weights)
-    for unit in (2.0**40, 2.0**-40):
-        other = squares_of(150, **params).fit(X, Y, weights * unit)
-        np.testing.assert_allclose(other.decision_function(Q), model.decision_function(Q))
-
-
 def test_given_values_are_taken_as_they_are():
+    # 1 / (2 * (1 / (2 * 49))) is not 49.
+    model = squares_of(150, loss="squared_error", C=49.0, random_state=0).fit(X, Y)
+    assert set(model.fit_report_.C) == {49.0}
     model = squares_of(150, loss="squared_error", gamma=7.0, random_state=0).fit(X, Y)
     assert set(model.fit_report_.gamma) == {7.0}
     model = squares_of(150, loss="squared_error", C=[3.0, 30.0], random_state=0).fit(X, Y)
     assert set(model.fit_report_.C) <= {3.0, 30.0}
-
-
-def test_a_given_c_is_not_rounded_by_its_ridge():
-    # 1 / (2 * (1 / (2 * 49))) is not 49.
-    model = squares_of(150, loss="squared_error", C=49.0, random_state=0).fit(X, Y)
-    assert set(model.fit_report_.C) == {49.0}
-
-
-@pytest.mark.parametrize("offset", [False, True])
-def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
-    rng = np.random.default_rng(0)
-    rows, codes = rng.normal(size=(80, 2)).astype(np.float32), (rng.random(80) < 0.1).astype(int)
-    weights = rng.uniform(0.5, 2.0, 80)
-    trial, y = Trial("rbf", 0.3, 0.1, True, offset), 2.0 * codes - 1
-
-    def answers(keep, at):
-        K = np.exp(-0.3 * ((rows[:, None].astype(float) - rows) ** 2).sum(axis=2))
-        own = K[np.ix_(keep, keep)], y[keep], 0.1 / weights[keep]
-        alpha, b = naive.bordered_ridge(*own, offset)
-        return K[np.ix_(at, keep)] @ alpha + b
-
-    everyone = np.arange(80)
-    left_out = np.array([answers(np.delete(everyone, i), [i])[0] for i in everyone])
-    # All rows left out in turn; or the last, by a model of the first.
-    for n, values in ((80, left_out), (60, answers(everyone[:60], everyone[60:]))):
-        asked = everyone[-len(values) :]
-        cell = TrialRows(CodedRows(rows, codes, weights, everyone), n, asked)
-        found = TrialCell(cell, np.ones(2), "rbf", ClassCoding(2)).errors(trial)
-        squared = (y[asked] - np.clip(values, -1, 1)) ** 2
-        np.testing.assert_allclose(found.squared, squared, atol=1e-3)
-        np.testing.assert_array_equal(found.wrong, (values > 0) != (y[asked] > 0))
-
-
-def test_offsets_of_the_fit_are_in_the_choice(monkeypatch):
-    asked = set()
-
-    def errors(self, trial):
-        asked.add(trial.offset)
-        return found(self, trial)
-
-    found = TrialCell.errors
-    monkeypatch.setattr(TrialCell, "errors", errors)
-    for given in (False, True):
-        asked.clear()
-        model = squares_of(150, loss="squared_error", fit_intercept=given, random_state=0)
-        model.fit(X, Y)
-        assert asked == {given}
 
 
 def test_cells_of_one_class_say_so():
@@ -214,35 +125,23 @@ def test_cells_of_one_class_say_so():
     assert model.decision_function([[0.0], [1.0]]).tolist() == [-1.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("params", "said"),
-    [
-        ({"cv": 3}, "cv=3 has no effect with loss='squared_error'"),
-        ({"search": "full"}, "search='full' has no effect"),
-        ({"tol": 0.1}, "tol=0.1 has no effect"),
-        ({"kernel": "linear"}, "choice of C and gamma by loss='squared_error' is for kernels of"),
-        (
-            {"kernel": "poly", "C": 1.0, "feature_scale": "learned"},
-            "^feature_scale is for kernels of distances; kernel is 'poly'. Pass feature_scale=None",
-        ),
-    ],
-)
+REFUSED = [
+    ({"cv": 3}, "cv=3 has no effect with loss='squared_error'"),
+    ({"search": "full"}, "search='full' has no effect"),
+    ({"tol": 0.1}, "tol=0.1 has no effect"),
+    ({"C": 1e29, "gamma": 1e-9}, "leaves a ridge"),
+    ({"kernel": "linear"}, "choice of C and gamma by loss='squared_error' is for kernels of"),
+    (
+        {"kernel": "poly", "C": 1.0, "feature_scale": "learned"},
+        "^feature_scale is for kernels of distances; kernel is 'poly'. Pass feature_scale=None",
+    ),
+]
+
+
+@pytest.mark.parametrize(("params", "said"), REFUSED, ids=str)
 def test_what_has_no_effect_is_refused(params, said):
     with pytest.raises(ParameterError, match=said):
         squares_of(**{"loss": "squared_error", **params}).fit(X, Y)
-
-
-def test_a_c_that_leaves_no_ridge_is_refused():
-    with pytest.raises(ParameterError, match="is a ridge"):
-        squares_of(loss="squared_error", C=1e29, gamma=1e-9, random_state=0).fit(X, Y)
-
-
-@pytest.mark.parametrize("kernel", ["linear", "poly"])
-def test_kernels_of_inner_products_take_a_given_c(kernel):
-    """Of rows that are not centered, poly needs its constant: there is no other intercept."""
-    params = {"kernel": kernel, "C": 1.0, "coef0": float(kernel == "poly"), "random_state": 0}
-    model = squares_of(loss="squared_error", **params).fit(X, X[:, 0] > 0.5)
-    assert model.score(X, X[:, 0] > 0.5) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -264,24 +163,10 @@ def test_coefficients_many_times_their_sum_keep_their_digits(kernel, spread, C):
     assert model.fit_report_.n_support.sum() == 400
 
 
-def test_models_of_two_parts_are_saved_and_loaded(tmp_path):
-    y = np.where(X[:, 0] > 0.5, Y, 0)
-    model = squares_of(
-        130, loss="squared_error", kernel="linear", C=1e7, n_partitions=2, random_state=0
-    ).fit(X * 100, y)
-    cells = [model._reader.read_cell(i) for i in range(model.n_cells_)]
-    assert any(len(cell.rows) == 2 * len(np.unique(cell.rows, axis=0)) > 0 for cell in cells)
-    model.save(tmp_path / "model.zarr")
-    loaded = load(tmp_path / "model.zarr")
-    np.testing.assert_array_equal(
-        loaded.decision_function(Q * 100), model.decision_function(Q * 100)
-    )
-
-
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
-@pytest.mark.parametrize("n_classes", few([5, 2]))
-@pytest.mark.parametrize("C", few([10.0, 1e7]))
-@pytest.mark.parametrize("n_asked", few([700, 0, 100]))
+@pytest.mark.parametrize(
+    ("n_classes", "C", "n_asked"), [(5, 10.0, 700), (2, 1e7, 0), (2, 10.0, 100)]
+)
 def test_memory_of_a_cell_and_its_model_is_planned(kernel, n_classes, C, n_asked, monkeypatch):
     if C == 1e7:
         # So large a C may need float64, which takes nearly twice as much; the plan cannot know.
@@ -311,23 +196,6 @@ def test_hinge_cells_of_plain_distances_are_those_of_svc(kernel, gamma, spread):
     found = model.fit(rows, y).decision_function(queries)
     expected = mean_of_svcs(X, y, Q, kernel=partial(kernel, gamma=gamma), C=10.0)
     np.testing.assert_allclose(found, expected, atol=2e-3)
-
-
-@pytest.mark.parametrize("loss", [{"loss": "squared_error"}, {**PAPERS, "tol": 1e-6}])
-def test_of_columns_with_two_values_the_laplacian_kernel_is_rbf(loss):
-    rng = np.random.default_rng(0)
-    rows, queries = rng.integers(2, size=(2, 400, 8))
-    y = (rows[:, :3].sum(axis=1) + rng.random(400) > 2).astype(int)
-    params = {**loss, "C": 5.0, "random_state": 0}
-    # A difference of 1 is its own square; one of 2 is half of it.
-    for unit in (1, 2):
-        values = [
-            squares_of(**{**params, "kernel": kernel, "gamma": gamma})
-            .fit(unit * rows, y)
-            .decision_function(unit * queries)
-            for kernel, gamma in (("laplacian", 0.3), ("rbf", 0.3 / unit))
-        ]
-        np.testing.assert_allclose(*values, atol=2e-4)
 
 
 def test_widths_of_the_laplacian_kernel_are_multiples_of_its_own_distances():
@@ -368,3 +236,93 @@ def test_the_reported_error_is_that_of_refits_without_a_row(k, offset):
         total += weights[copies[row]].sum()
     assert model.fit_report_.validation_error.tolist() == pytest.approx([wrong / total])
     assert 0 < wrong < total
+
+
+RNG = np.random.default_rng(0)
+N_AWAY = 80
+# Away from the origin, and not around it.
+MEAN = np.array([1.0, -0.5, 2.0])
+AWAY = RNG.normal(size=(N_AWAY, 3)) + MEAN
+OF_AWAY = (AWAY[:, 0] * AWAY[:, 1] + 0.3 * RNG.normal(size=N_AWAY) > -0.5).astype(int)
+THREE = np.digitize(AWAY[:, 0] + 0.2 * RNG.normal(size=N_AWAY), [0.6, 1.4])
+QUERIES = RNG.normal(size=(40, 3)) + MEAN
+CELL = {"loss": "hinge", "feature_scale": None, "fit_intercept": True}
+METHODS = {
+    "cell": (VoronoiSVC, N_AWAY, CELL),
+    "chunk": (RandomChunkSVC, N_AWAY, CELL),
+    "centers": (FalkSVC, N_AWAY, {"selection": None}),
+    "neighborhood": (KNNSVC, N_AWAY, {}),
+}
+KERNELS = [
+    {"kernel": "linear"},
+    {"kernel": "poly", "degree": 2, "coef0": 0.0},
+    {"kernel": "poly", "degree": 3, "coef0": 0.0},
+    {"kernel": "poly", "degree": 2, "coef0": 1.0},
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_scikit_learns_svm_of_the_rows_as_they_are(method, kernel):
+    estimator, size, params = METHODS[method]
+    given = {"C": 0.7, "gamma": 0.5, **kernel}
+    model = estimator(size, **params, **given, tol=1e-6, random_state=0).fit(AWAY, OF_AWAY)
+    if params is CELL:
+        expected = mean_of_svcs(AWAY, OF_AWAY, QUERIES, **given)
+    else:
+        expected = SVC(**given, tol=1e-8).fit(AWAY, OF_AWAY).decision_function(QUERIES)
+    found = model.decision_function(QUERIES)
+    # Chunks answer with clipped values.
+    expected = np.clip(expected, -1, 1) if method == "chunk" else expected
+    np.testing.assert_allclose(found, expected, atol=2e-2)
+    three = estimator(size, **params, **given, tol=1e-6, random_state=0).fit(AWAY, THREE)
+    if params is CELL:
+        # Positive for the first class of each pair.
+        pairs = -mean_of_svcs(AWAY, THREE, QUERIES, **given, decision_function_shape="ovo")
+        labels = [naive.one_vs_one_winner(row, 3) for row in pairs]
+    else:
+        labels = SVC(**given, tol=1e-8).fit(AWAY, THREE).predict(QUERIES)
+    assert (three.predict(QUERIES) == labels).mean() > 0.97
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_support_vector_regression_has_the_same_origin(kernel):
+    y = AWAY[:, 0] * AWAY[:, 1] + AWAY[:, 2]
+    given = {"C": 2.0, "gamma": 0.5, "epsilon": 0.05, **kernel}
+    model = VoronoiSVR(N_AWAY, loss="epsilon_insensitive", feature_scale=None, **given, tol=1e-6)
+    found = model.fit(AWAY, y).predict(QUERIES)
+    expected = SVR(**given, tol=1e-8).fit(AWAY, y).predict(QUERIES)
+    np.testing.assert_allclose(found, expected, atol=2e-2)
+
+
+def columns(units, n_classes=2, noise=0.0, seed=0):
+    """Return rows, half to train, with columns from 0 to the units, all of equal importance."""
+    rng = np.random.default_rng(seed)
+    units = np.asarray(units, float)
+    share = rng.random((1600, len(units)))
+    if n_classes > 2:
+        y = (share[:, -1] * n_classes).astype(int)
+    else:
+        y = share.mean(axis=1) > 0.5
+        y ^= rng.random(len(y)) < noise
+    return share * units, y
+
+
+@pytest.mark.always
+@compiled
+@pytest.mark.parametrize("units", [[1000, 30, 500], [1000, 1, 500]], ids=["near", "far apart"])
+def test_open_c_is_of_rows_in_units_of_their_spread(units):
+    AWAY, y = columns(units, noise=0.1)
+    AWAY, y = AWAY[:300], y[:300]
+    model = VoronoiSVC(300, **CELL, kernel="linear", tol=1e-6, random_state=0).fit(AWAY, y)
+    spread = AWAY.std(axis=0)
+    spread = spread if max(units) > 100 * min(units) else np.sqrt((spread**2).mean())
+    rows = AWAY / spread
+    expected = mean_of_svcs(rows, y, rows, kernel="linear", C=model.fit_report_.C[0])
+    np.testing.assert_allclose(model.decision_function(AWAY), expected, atol=2e-2)
+    # A given C is of the rows as they are.
+    given = VoronoiSVC(300, **CELL, kernel="linear", C=1e-6, tol=1e-6, random_state=0)
+    found = given.fit(AWAY, y).decision_function(AWAY)
+    np.testing.assert_allclose(
+        found, mean_of_svcs(AWAY, y, AWAY, kernel="linear", C=1e-6), atol=2e-2
+    )

@@ -1,6 +1,5 @@
 """An index of two levels: the answers, tables and pictures of one that holds every cut."""
 
-import pickle
 import shutil
 
 import dask
@@ -12,9 +11,7 @@ from support import checkers, path_of, small_svc
 
 import daskls
 from daskls.errors import DamageError
-from daskls.methods.base import method_of
-from daskls.partition.stored import Nested, model_partition
-from daskls.plotting import PartitionDisplay, ReportDisplay
+from daskls.partition.stored import model_partition
 from daskls.store.artifact import open_artifact, write_artifact
 from daskls.store.caches import drop_caches
 
@@ -44,10 +41,6 @@ def models(tmp_path_factory):
         return one, fit(folder / "two")
 
 
-def spaces(models):
-    return [model_partition(model._reader) for model in models]
-
-
 def test_the_index_holds_the_cuts_between_leaves_alone(models):
     one, two = (model._reader.index for model in models)
     assert (one.attrs["partition"], two.attrs["partition"]) == ("Forest", "Nested")
@@ -71,29 +64,7 @@ def test_answers_are_the_same_bits(models):
         np.testing.assert_array_equal(single, getattr(one, name)(QUERIES[:20]))
 
 
-def test_every_row_is_found_in_the_same_cell(models):
-    one, two = spaces(models)
-    assert isinstance(two, Nested)
-    for ours, theirs in zip(two.find(QUERIES), one.find(QUERIES), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert [two.partition_of(c) for c in range(two.n_leaves)] == [
-        one.partition_of(c) for c in range(one.n_leaves)
-    ]
-
-
-@pytest.mark.slow
-def test_tables_and_pictures_are_the_same(models):
-    one, two = models
-    for name in one.fit_report_.dtype.names:
-        if name not in ("seconds",):
-            np.testing.assert_array_equal(two.fit_report_[name], one.fit_report_[name])
-    drawn = [PartitionDisplay.from_estimator(own, limits=[[0, 1], [0, 1]]) for own in models]
-    np.testing.assert_array_equal(drawn[0].cells, drawn[1].cells)
-    assert "Partition" in ReportDisplay.from_estimator(two).to_html()
-
-
-def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
-    two = models[1]
+def test_trees_are_read_bundle_by_bundle(models, monkeypatch):
     opened = []
 
     def counted(store, key):
@@ -102,63 +73,13 @@ def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
 
     monkeypatch.setattr("daskls.partition.stored.open_artifact", counted)
     drop_caches()
-    space = model_partition(daskls.load(path_of(two))._reader)
-    n_bundles = len(space.branches.bundles)
+    space = model_partition(daskls.load(path_of(models[1]))._reader)
     # Opening the model has read none.
     assert opened == []
     space.find(QUERIES[:1])
     assert 1 <= len(opened) <= 2
     space.find(QUERIES)
-    assert len(opened) == len(set(opened)) <= n_bundles
-    # A cache that holds nothing: they are asked for in the order of leaves.
-    monkeypatch.setattr("daskls.partition.stored.TREES_NBYTES", 1)
-    opened.clear()
-    drop_caches()
-    small = model_partition(daskls.load(path_of(two))._reader)
-    for ours, theirs in zip(small.find(QUERIES), space.find(QUERIES), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert opened == sorted(opened)
-
-
-def test_bundles_that_were_not_read_for_long_are_closed(models, monkeypatch):
-    one, two = models
-    set_sizes(monkeypatch, {"daskls.store.reader.OPEN_NBYTES": 1})
-    drop_caches()
-    loaded = daskls.load(path_of(two))
-    np.testing.assert_array_equal(loaded.predict(QUERIES), one.predict(QUERIES))
-    np.testing.assert_array_equal(loaded.fit_report_.n_rows, one.fit_report_.n_rows)
-    reader = loaded._reader
-    assert len(reader._opened._entries) == 0 < len(reader.bundles)
-
-
-def test_the_table_of_some_cells_is_rows_of_the_whole(models):
-    reader = models[1]._reader
-    some, whole_table = reader.report_of_some(20), reader.report
-    assert 5 < len(some) < 40 < len(whole_table)
-    for name in ("cell", "leaf", "n_rows", "radius", "seconds"):
-        np.testing.assert_array_equal(some[name], whole_table[some.cell][name])
-    assert reader.report_of_some(10**6) is whole_table
-
-
-def test_a_model_that_lacks_its_index_is_finished_in_the_same_way(models, tmp_path, monkeypatch):
-    folder = tmp_path / "copy"
-    shutil.copytree(path_of(models[1]), folder)
-    (folder / "index").unlink()
-    with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="threads"):
-        small_sample(patch, 300)
-        set_sizes(patch, {"daskls.plan.bundles.MIN_LEAVES": 6, **NESTED})
-        again = fit(folder)
-    np.testing.assert_array_equal(
-        again.decision_function(QUERIES), models[0].decision_function(QUERIES)
-    )
-    assert again._reader.index.attrs["partition"] == "Nested"
-
-
-def test_a_copy_answers_alike(models, tmp_path):
-    one, two = models
-    two.save(tmp_path / "saved")
-    for copy in (daskls.load(tmp_path / "saved"), pickle.loads(pickle.dumps(two))):
-        np.testing.assert_array_equal(copy.predict(QUERIES), one.predict(QUERIES))
+    assert len(opened) == len(set(opened)) <= len(space.branches.bundles)
 
 
 def test_damage_is_refused(models, tmp_path):
@@ -180,8 +101,16 @@ def test_damage_is_refused(models, tmp_path):
         daskls.load(store).predict(QUERIES)
 
 
-def test_what_a_method_says_of_its_space(models):
-    for model in models:
-        reader = model._reader
-        assert method_of(reader.method).has_space(reader)
-        assert method_of(reader.method).space(reader).n_leaves == model.n_cells_
+def test_the_table_of_some_cells_is_rows_of_the_whole(models):
+    reader = models[1]._reader
+    some, whole_table = reader.report_of_some(20), reader.report
+    assert 5 < len(some) < 40 < len(whole_table)
+    for name in ("cell", "leaf", "n_rows", "radius", "seconds"):
+        np.testing.assert_array_equal(some[name], whole_table[some.cell][name])
+    assert reader.report_of_some(10**6) is whole_table
+
+
+def test_cells_are_of_the_same_partitions(models):
+    one, two = (model_partition(model._reader) for model in models)
+    found = [[space.partition_of(c) for c in range(space.n_leaves)] for space in (one, two)]
+    assert found[0] == found[1]

@@ -1,64 +1,42 @@
-"""Weights of rows and classes, and labels of every kind."""
+"""Labels of any kind, and weights of rows and classes: taken or refused alike."""
+
+import datetime
+from decimal import Decimal
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
-from support import assert_same_model, checkers, few, model_bits, small_svc
+import zarr
+from small import CLASSIFIERS, small
+from support import assert_same_model, checkers, model_bits, small_svc
 
+import daskls
+from daskls import DataError
 from daskls.store.dataset import DatasetWriter
 
-N = 400
-X, Y = checkers(N, n_classes=3)
-QUERIES = np.random.default_rng(9).random((200, 2))
+N = 300
+X, Y = checkers(N)
 
 
 def all_but_fingerprint(model):
     return {name: bits for name, bits in model_bits(model).items() if name != "fingerprint"}
 
 
-@pytest.mark.parametrize("lazy", few([False, True]))
-def test_rows_of_weight_0_are_as_if_not_there(lazy, set_block_nbytes):
-    set_block_nbytes(1 if lazy else 50 * 16)
-    rng = np.random.default_rng(0)
-    weights = rng.choice([0.0, 0.5, 3.0], N)
+def test_rows_of_weight_0_are_as_if_not_there(set_block_nbytes):
+    X, Y = checkers(N, n_classes=3)
+    set_block_nbytes(1)
+    weights = np.random.default_rng(0).choice([0.0, 0.5, 3.0], N)
     # A whole block without weight, and a class that only such rows hold.
     weights[100:200] = 0.0
     y = Y.copy()
     y[100:150] = 9
     kept = weights > 0
-    without = small_svc().fit(X[kept], y[kept], weights[kept])
-    rows = [X, y, weights]
-    if lazy:
-        rows = [da.from_array(a, chunks=(50, *a.shape[1:])) for a in rows]
+    rows = [da.from_array(a, chunks=(50, *a.shape[1:])) for a in (X, y, weights)]
     model = small_svc().fit(*rows)
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.fit_report_.n_rows.sum() == kept.sum()
-    assert_same_model(model, without)
-
-
-def test_weights_of_one_change_nothing():
-    assert_same_model(small_svc().fit(X, Y, np.ones(N)), small_svc().fit(X, Y))
-
-
-def test_weights_matter():
-    weights = np.where(Y == 0, 50.0, 1.0)
-    plain, weighted = small_svc(C=0.1).fit(X, Y), small_svc(C=0.1).fit(X, Y, weights)
-    assert (weighted.predict(QUERIES) == 0).sum() > (plain.predict(QUERIES) == 0).sum()
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_whole_weights_equal_repeated_rows(n_classes):
-    X, y = checkers(N, n_classes=n_classes)
-    weights = np.random.default_rng(0).integers(1, 4, N)
-    # One cell, as repeated rows fill cells sooner; one C and gamma, as folds would differ.
-    params = {"cell_size": 10_000, "C": 1.0, "gamma": 20.0, "tol": 1e-6}
-    weighted = small_svc(**params).fit(X, y, weights)
-    repeated = small_svc(**params).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-    unweighted = small_svc(**params).fit(X, y)
-    scores = repeated.decision_function(QUERIES)
-    # The two cells' centers differ by rounding only after the mean is weighted: rows are float32.
-    np.testing.assert_allclose(weighted.decision_function(QUERIES), scores, atol=2e-3)
-    assert np.abs(unweighted.decision_function(QUERIES) - scores).max() > 0.05
+    assert_same_model(model, small_svc().fit(X[kept], y[kept], weights[kept]))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -78,27 +56,8 @@ def test_balanced_is_the_dict_of_its_weights(n_classes):
     assert any(a[name] != d[name] for name in a)
 
 
-def test_balanced_counts_rows_that_count():
-    weights = np.where(np.arange(N) % 3 > 0, 1.0, 0.0)
-    kept = weights > 0
-    a = small_svc(class_weight="balanced").fit(X, Y, weights)
-    b = small_svc(class_weight="balanced").fit(X[kept], Y[kept])
-    assert_same_model(a, b)
-
-
-@pytest.mark.parametrize("classes", [["ash", "beech", "cedar"], [-1, 5, 70]])
-def test_classes_of_a_data_set(classes, tmp_path):
-    with DatasetWriter(tmp_path / "d", 2, "f8", classes=classes, chunk_rows=90) as writer:
-        writer.append(X, Y)
-    model = small_svc(class_weight={classes[1]: 2.0}).fit(tmp_path / "d")
-    assert model.classes_.tolist() == classes
-    np.testing.assert_array_equal(
-        model.predict(X),
-        small_svc(class_weight={classes[1]: 2.0}).fit(X, np.array(classes)[Y]).predict(X),
-    )
-
-
 def test_a_class_of_the_data_set_that_has_no_row(tmp_path):
+    X, Y = checkers(N, n_classes=3)
     with DatasetWriter(tmp_path / "d", 2, "f8", classes=["a", "b", "c", "d"]) as writer:
         writer.append(X, np.array([0, 2, 3])[Y])
     model = small_svc().fit(tmp_path / "d")
@@ -106,3 +65,174 @@ def test_a_class_of_the_data_set_that_has_no_row(tmp_path):
     np.testing.assert_array_equal(
         model.predict(X), np.array(["a", "c", "d"])[small_svc().fit(X, Y).predict(X)]
     )
+
+
+def two(first, second, dtype=None):
+    """Return labels of two classes; by default as objects."""
+    values = np.empty(2, object)
+    values[:] = first, second
+    return (values if dtype is None else values.astype(dtype))[Y]
+
+
+TAKEN = {
+    "int64": Y,
+    "beyond int64": Y.astype("u8") + np.uint64(2**63),
+    "bool": Y.astype(bool),
+    "float64": Y.astype(float),
+    "numbers out of order": two(-1, 10, "i8"),
+    "text": two("left", "right", "U5"),
+    "text as objects": two("left", "right"),
+    "text of NumPy 2": two("left", "right", np.dtypes.StringDType()),
+}
+# Labels, and what an error says of them: by the kind of the array, or by its first such row.
+REFUSED = {
+    "bytes": (two(b"l", b"r", "S1"), r"y holds bytes \(\|S1\); .*np\.char\.decode"),
+    "dates": (
+        two("2020-01-01", "2020-01-02", "M8[D]"),
+        r"y holds dates \(datetime64\[D\]\); .*astype\(str\)",
+    ),
+    "complex": (Y * 1j, r"y holds complex numbers \(complex128\); .*np\.unique"),
+    "date objects": (two(datetime.date(2020, 1, 1), 0), r"y holds .*\(date\) in row ROW; labels"),
+    "Decimal": (two(Decimal(1), Decimal(2)), r"y holds Decimal\('\d'\) \(Decimal\) in row 0; lab"),
+    "None": (two(None, "right"), r"y holds None \(NoneType\) in row ROW; labels are .*Remove"),
+    "mixed": (two(7, "right"), r"y holds 7 \(int\) in row ROW; labels are .*all of one kind"),
+    "NaN and text": (two(np.nan, "right"), r"y holds nan \(float\) in row ROW; labels"),
+    "tuples": (two((1, 2), (3, 4)), r"y holds \(\d, \d\) \(tuple\) in row 0; labels"),
+    "numbers as objects": (two(3, 4), r"y holds \d \(int\) in row 0; .*astype\(int\)"),
+}
+FIRST = int(np.flatnonzero(Y == 0)[0])
+
+
+def hold(kind, y, tmp_path):
+    if kind == "dask":
+        return da.from_array(y, chunks=90)
+    if kind == "zarr":
+        return zarr.create_array(tmp_path / "y", data=y, chunks=(90,))
+    return list(y) if kind == "list" else y
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Return a model of the same rows, whose labels are 0 and 1."""
+    return small_svc().fit(X, Y)
+
+
+@pytest.mark.parametrize("y", TAKEN.values(), ids=TAKEN)
+def test_taken_alike_and_kept(y, plain, tmp_path):
+    expected = small_svc().fit(X, y)
+    assert expected.classes_.tolist() == np.unique(y).tolist()
+    np.testing.assert_array_equal(expected.decision_function(X), plain.decision_function(X))
+    assert expected.predict(X).tolist() == expected.classes_[plain.predict(X)].tolist()
+    lazy = small_svc(store=tmp_path / "m").fit(X, hold("dask", y, tmp_path))
+    assert_same_model(lazy, expected)
+    loaded = daskls.load(tmp_path / "m")
+    for model in (lazy, loaded):
+        assert model.classes_.dtype == expected.classes_.dtype
+        assert model.predict(X).tolist() == expected.predict(X).tolist()
+        for kind in ("numpy", "dask", "list"):
+            assert model.score(X, hold(kind, y, tmp_path)) == expected.score(X, y)
+
+
+def test_text_of_a_zarr_array(tmp_path):
+    y = hold("zarr", TAKEN["text of NumPy 2"], tmp_path)
+    for given in (y, tmp_path / "y"):
+        assert small_svc().fit(X, given).classes_.tolist() == ["left", "right"]
+
+
+# A list of numbers, or of rows, is something else.
+HELD = [
+    (name, kind)
+    for name in REFUSED
+    for kind in ("numpy", "dask", "list")
+    if kind != "list" or name not in ("numbers as objects", "tuples")
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), HELD)
+def test_refused_alike(name, kind, plain, tmp_path):
+    y, message = REFUSED[name]
+    if kind == "list" and y.dtype.kind in "Mm":
+        message = r"y holds (np\.)?(datetime64|timedelta64).*|y holds (dates|durations)"
+    message = message.replace("ROW", str(FIRST))
+    with pytest.raises(DataError, match=message):
+        small_svc().fit(X, hold(kind, y, tmp_path))
+    with pytest.raises(DataError, match=message):
+        plain.score(X, hold(kind, y, tmp_path))
+
+
+def test_a_column_of_pandas(plain):
+    for kind in ("int64", "Int64", "boolean", "category"):
+        model = small_svc().fit(X, pd.Series(Y).astype(kind))
+        np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    text = pd.Series(TAKEN["text"])
+    for kind in ("str", "object", "category"):
+        assert small_svc().fit(X, text.astype(kind)).classes_.tolist() == ["left", "right"]
+    with pytest.raises(DataError, match=rf"y holds .* in row {FIRST}; labels"):
+        small_svc().fit(X, text.mask(Y == 0))
+
+
+WEIGHTS = {
+    "number": (2.0, r"sample_weight is 2\.0, a single value; give one number per row"),
+    "text": (np.full(N, "1"), "sample_weight has dtype <U1, but weights are numbers"),
+    "lazy text": (da.full(N, "1", chunks=90), "sample_weight has dtype <U1, but weights"),
+    "objects": (np.full(N, None), "sample_weight has dtype object, but weights"),
+    "dates": (np.full(N, "2020-01-01", "M8[D]"), r"sample_weight has dtype datetime64\[D\]"),
+    "lazy number": (da.asarray(2.0), r"sample_weight must have 1 dimension, got shape \(\)"),
+}
+
+
+@pytest.mark.always
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_weights_that_are_none(name, plain):
+    weights, message = WEIGHTS[name]
+    for call in (small_svc().fit, plain.score):
+        with pytest.raises(DataError, match=message):
+            call(X, Y, weights)
+
+
+def test_weights_of_whole_numbers_and_booleans():
+    expected = small_svc().fit(X, Y, np.arange(N) % 2.0)
+    for weights in (np.arange(N) % 2, np.arange(N) % 2 == 1, (np.arange(N) % 2).tolist()):
+        assert_same_model(small_svc().fit(X, Y, weights), expected)
+
+
+def masked(values):
+    return np.ma.MaskedArray(values, mask=np.zeros(values.shape, bool))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight"])
+def test_masked_arrays_are_refused(name, lazy, plain):
+    given = {"X": X, "y": Y, "sample_weight": np.ones(N)}
+    given[name] = masked(given[name])
+    if lazy:
+        given = {key: da.from_array(a, chunks=(90, *a.shape[1:])) for key, a in given.items()}
+    message = rf"{name} is a masked array.*\.filled\(value\)"
+    for call in (small_svc().fit, plain.score):
+        with pytest.raises(DataError, match=message):
+            call(**given)
+    if name == "X":
+        with pytest.raises(DataError, match=message):
+            plain.predict(given["X"])
+        # What a Dask array does not tell of.
+        hidden = da.from_array(X, chunks=90).map_blocks(masked, meta=np.empty((0, 2)))
+        with pytest.raises(DataError, match="X is a masked array"):
+            plain.predict(hidden).compute()
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_predictions_of_no_rows(name, n_classes, tmp_path):
+    rows, y = checkers(N, n_classes=n_classes)
+    model = small(name).fit(rows, np.array(["a", "b", "c"])[y])
+    with pytest.raises(DataError, match=r"Found array with 0 sample\(s\) \(shape=\(0, 2\)\)"):
+        model.predict(rows[:0])
+    some = np.asarray(model.decision_function(rows[:1]))
+    none = zarr.create_array(tmp_path / "X", shape=(0, 2), chunks=(1, 2), dtype="f8")
+    labels, scores = model.predict(none), model.decision_function(none)
+    assert labels.shape == labels.compute().shape == (0,)
+    assert labels.dtype == labels.compute().dtype == model.classes_.dtype
+    assert scores.shape == scores.compute().shape == (0, *some.shape[1:])
+    assert scores.dtype == scores.compute().dtype == np.float64
+    model.predict_to_zarr(none, tmp_path / "out")
+    assert zarr.open_array(tmp_path / "out").shape == (0,)
