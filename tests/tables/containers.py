@@ -68,7 +68,12 @@ FILES = {
     "Feather or Arrow file": by_arrow(feather.write_feather, ".feather", chunksize=64),
     "ORC": by_arrow(orc.write_table, ".orc"),
     "JSON lines": written(
-        "to_json", "rows.jsonl", orient="records", lines=True, double_precision=15
+        "to_json",
+        "rows.jsonl",
+        orient="records",
+        lines=True,
+        double_precision=15,
+        date_format="iso",
     ),
 }
 FRAMES = {
