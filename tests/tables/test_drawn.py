@@ -280,7 +280,7 @@ TRAINED = st.one_of(
     st.tuples(of_names(["Dask, apart", "Dask, columns"]), ANY),
     st.tuples(of_names(MIXED), ONLY_NUMBERS),
 )
-test_training_rows_keep_their_labels = examples(training, 15, 700, what=TRAINED, **TABLE)
+test_training_rows_keep_their_labels = examples(training, 15, 300, what=TRAINED, **TABLE)
 
 
 def queries(what, seed, model_seed):
@@ -306,7 +306,7 @@ def queries(what, seed, model_seed):
 
 ASKED = st.one_of(*(st.tuples(of_names(own), st.just(own is ARRAYS)) for own in (TABLES, ARRAYS)))
 test_answers_come_in_the_order_of_rows = examples(
-    queries, 20, 900, what=ASKED, seed=SEEDS, model_seed=st.integers(0, 29)
+    queries, 20, 500, what=ASKED, seed=SEEDS, model_seed=st.integers(0, 29)
 )
 
 
@@ -336,8 +336,8 @@ def beside(kind, columns, labels, index, held, estimator, seed):
 
 test_labels_beside_a_frame_are_those_of_a_column = examples(
     beside,
-    20,
-    100,
+    12,
+    60,
     kind=of_names(IN_MEMORY),
     columns=st.lists(of_names([*COLUMNS, *MORE_COLUMNS]), max_size=4),
     held=of_names(BESIDE),
