@@ -19,7 +19,6 @@ from daskls.scaling.regions import (
     draw_parts,
     read_region,
     rows_in_run,
-    widest,
 )
 from daskls.scaling.sheets import (
     Part,
@@ -31,7 +30,6 @@ from daskls.scaling.sheets import (
     held_out,
     race_rows,
     read_cells,
-    sheets_of_regions,
     sheets_of_sample,
     token_of,
     write_rows,
@@ -103,17 +101,6 @@ def test_cells_hold_all_rows_of_their_part_of_space():
         assert inside.sum() < 2.5 * len(own)
 
 
-def test_tiny_cells_come_only_where_there_are_no_others():
-    # Half of the rows have one of 80 rare categories each, far from all others.
-    X = np.zeros((8000, 82), "f4")
-    X[np.arange(4000), np.arange(4000) % 80] = 100
-    X[4000:, 80:] = RNG.random((4000, 2))
-    cells = draw_cells(X, np.zeros(8000, int), 1000, 0, held_out(8000, 0), AIM)
-    sizes = [len(train) + len(asked) for train, asked in cells]
-    assert len(sizes) == 8
-    assert 4 <= sum(size > 60 for size in sizes) < 8
-
-
 @pytest.mark.parametrize("aim", [AIM, NumberCoding(1)])
 def test_cells_whose_rows_differ_come_first(aim):
     X = RNG.random((8000, 2)).astype("f4")
@@ -124,17 +111,6 @@ def test_cells_whose_rows_differ_come_first(aim):
     found = [2 * len(t) * varied[t].mean() * (1 - varied[t].mean()) for t, _ in cells]
     assert found == sorted(found, reverse=True)
     assert found[0] > 1.5 * found[-1]
-
-
-def test_random_rows_weigh_as_much_as_all_cells_together():
-    weights = [np.full(10, 2.0), np.array([1.0, 2.0, 3.0]), np.full(4, 1.5)]
-    found = Sheet((), has_random=True).weights(weights)
-    assert found[:10].sum() == pytest.approx(found[10:].sum())
-    np.testing.assert_allclose(found[10:] / found[10], np.r_[weights[1:][0], weights[2]])
-    # Without these each row weighs what it does.
-    assert Sheet(()).weights(weights).tolist() == np.concatenate(weights).tolist()
-    # Cells in which nothing is predicted are no reason to divide by 0.
-    assert np.isfinite(Sheet((), has_random=True).weights([weights[0], np.empty(0)])).all()
 
 
 def test_a_part_is_read_as_it_was_drawn(tmp_path):
@@ -168,17 +144,6 @@ def test_rows_in_other_scales_are_kept_apart(tmp_path):
     job = RegionJob(str(tmp_path), "", one, "a", one, None, np.array([0]), 100, 1, AIM, 7)
     for kind in (COLLECTED, GATHERED, STEPS):
         assert job.folder(kind) != replace(job, route=two).folder(kind)
-    assert job.folder(COLLECTED) == job.gathered_in(two, "a").folder(COLLECTED)
-    assert job.folder(GATHERED) != job.gathered_in(two, "a").folder(GATHERED)
-    # They are leaves of another tree: calibration may plan its own after a scale was chosen.
-    assert job.folder(COLLECTED) != replace(job, max_rows=200).folder(COLLECTED)
-
-
-def test_many_features_cost_no_tree_of_all_of_them():
-    near = RNG.random((40, 300)) * np.r_[np.full(172, 0.1), np.full(128, 1.0)]
-    kept = widest(near.astype("f4"))
-    np.testing.assert_array_equal(kept, near.astype("f4")[:, 172:])
-    assert widest(near[:, :128].astype("f4")).shape == (40, 128)
 
 
 # Regions
@@ -238,12 +203,3 @@ def test_cells_that_choose_are_drawn_of_what_is_not_held_out(tmp_path):
         drawn.setdefault(part.draw, set()).update(own)
     # Each choice has cells of its own draw.
     assert drawn[5] != drawn[6]
-
-
-def test_regions_end_in_cells_as_large_as_those_of_the_model(tmp_path):
-    sheets = sheets_of_regions(regions_at(tmp_path, 3, 900), 1000, 4000)
-    before = *sheets.learning, *sheets.tuning.parts, *sheets.deciding.parts
-    assert {own.cell_rows for own in before} == {1000}
-    assert {own.cell_rows for own in sheets.final.parts} == {4000}
-    # All held-out rows decide.
-    assert [own.n_drawn for own in sheets.deciding.parts] == [None] * 3
