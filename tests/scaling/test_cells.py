@@ -93,14 +93,6 @@ def test_equal_rows_have_no_distance(kernel):
     np.testing.assert_allclose(errors_of_mean(own, AIM), expected)
 
 
-def test_errors_of_the_mean_are_those_of_a_constant():
-    numbers = RNG.normal(size=(150, 2))
-    own = cell_of(A, numbers, WEIGHTS, n_training=100)
-    mean = np.average(numbers[:100], axis=0, weights=WEIGHTS[:100])
-    wanted = ((numbers[100:] - mean) ** 2).mean(axis=1)
-    np.testing.assert_allclose(errors_of_mean(own, NumberCoding(2)), wanted)
-
-
 @pytest.mark.parametrize("n_training", [40, 60])
 @pytest.mark.parametrize("classes", [[1], [1, 3]])
 def test_a_class_that_a_cell_lacks_has_no_function_there(classes, n_training):

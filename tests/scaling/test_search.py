@@ -23,7 +23,7 @@ from daskls.scaling.cells import TrialCell, TrialRows, learn_factors
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS_VERSION, Steps, TrialGrid
 from daskls.scaling.regions import RegionPart, cells_of
-from daskls.scaling.search import decide, race, uncoded_if_near
+from daskls.scaling.search import decide, race
 from daskls.scaling.sheets import (
     Part,
     SampleJob,
@@ -45,7 +45,6 @@ RANDOM, LEFT_OUT = (
     sheets_of_sample(drawn_of(n, 4000, with_cells=False), 4000) for n in (5000, 900)
 )
 WITH_CELLS = sheets_of_sample(drawn_of(8000, 4000, with_cells=True), 4000)
-ALL_HELD = Sheet((RegionPart(0, 100),), most_trials=1)
 OF_REGIONS = Sheets(
     (RegionPart(0, 100, 2),),
     Sheet((RegionPart(0, 400, 2),)),
@@ -71,22 +70,19 @@ class Told:
     def __init__(self, squared, wrong=lambda own: 0.0, moved=lambda own: own.trial, **given):
         self.squared, self.wrong, self.moved = squared, wrong, moved
         self.learned = given.get("learned", [9.0, 3.0, 1.0])
-        self.noise, self.of_mean = given.get("noise", NOISE), given.get("of_mean", 9.0)
-        self.job, self.asked, self.learned_from = SampleJob("", AIM), [], []
+        self.noise, self.job = given.get("noise", NOISE), SampleJob("", AIM)
 
     def run(self, task, arguments, join):
         return join([getattr(self, task.__name__)(*own) for own in arguments])
 
     def evaluate_candidate(self, base, factors, trial, sheet, grid):
-        own = SimpleNamespace(base=base, factors=factors, trial=trial, sheet=sheet)
-        self.asked.append(own)
+        own = SimpleNamespace(factors=factors, trial=trial)
         n, place = len(self.noise), grid.place(self.moved(own))
         squared = np.broadcast_to(self.squared(own) * self.noise, n)
-        rows = squared, self.wrong(own), 1.0, np.arange(n), self.of_mean * self.noise
+        rows = squared, self.wrong(own), 1.0, np.arange(n), 9.0 * self.noise
         return np.stack(np.broadcast_arrays(*place, 1, *rows))
 
     def learn_scale(self, base, factors, trial, parts):
-        self.learned_from.append((factors[0], trial, parts))
         return np.append(trial.width, self.learned)
 
     def cross_evaluate_candidate(self, base, factors, trial, sheet, grid):
@@ -111,51 +107,8 @@ def test_those_fall_that_are_worse_beyond_doubt():
     # None that is near, however sure the difference is.
     assert numbers(left) == [4, 3, 2]
     levels = {i: 1 + i / 1000 for i in range(12)}
-    assert numbers(race(Told(by_number(levels)), [one(i) for i in levels], RANDOM, GRID)) == [
-        0,
-        1,
-        2,
-    ]
-
-
-def test_the_best_of_each_kernel_goes_on_if_it_is_near_enough():
-    kernels = {1: "laplacian", 2: "exponential", 3: "exponential", 4: "rbf"}
-    steps = Told(by_number({1: 1.0, 2: 1.9, 3: 1.5, 4: 2.1}))
-    given = [one(i, kernel) for i, kernel in kernels.items()]
-    assert numbers(race(steps, given, RANDOM, GRID)) == [1, 3]
-    assert numbers(race(steps, given, LEFT_OUT, GRID)) == [1]
-
-
-def test_where_no_error_is_left_usual_ridges_and_other_scales_are_compared():
-    levels = {1: 0.1, 2: 9.0, 3: 8.0, 4: 0.102, 5: 7.0}
-
-    def squared(own):
-        return levels[int(own.factors[0])] * (1e-3 if own.sheet in RANDOM.rungs else 1.0)
-
-    narrow = GRID.at((0, 0), "laplacian")
-    names = ("spread", "given", "given", "spread", "given")
-    codings = ("none", "none", "none", "none", "ranks")
-    given = [replace(one(i + 1, name=names[i], coding=codings[i]), trial=narrow) for i in range(5)]
-    left = race(Told(squared), given, RANDOM, GRID)
-    # The best, and the best of the scales as they are, though the first rung may have dropped it.
-    assert numbers(left) == [1, 3]
-    assert {own.trial for own in left} == {GRID.with_usual_ridge(narrow)} != {narrow}
-    # Nothing is learned then, and the decision may reverse them.
-    steps = Told(by_number({1: 1e-4, 3: 1e-5}))
-    decision = decide(steps, left, RANDOM, GRID, learns=True)
-    assert not steps.learned_from
-    assert numbers(decision.candidates) == [3, 1]
-
-
-@pytest.mark.parametrize(("worse", "taken"), [(0.001, ["none"]), (0.5, ["ranks", "none"])])
-def test_where_regions_decide_numbers_stay_numbers_unless_a_code_is_better(worse, taken):
-    # Rows differ more between codings than these do in the mean.
-    noisy = 1 + 0.3 * np.sin(np.arange(N))
-    levels = {1: noisy, 2: 1 + worse}
-    given = [one(1, coding="ranks"), one(2)]
-    seen = evaluate(Told(by_number(levels)), given, RANDOM.rungs[0], GRID)
-    assert [own.coding for own in uncoded_if_near(seen)] == taken[:1]
-    assert uncoded_if_near(seen[:1]) == seen[:1]
+    left = race(Told(by_number(levels)), [one(i) for i in levels], RANDOM, GRID)
+    assert numbers(left) == [0, 1, 2]
 
 
 # What decides
@@ -176,46 +129,6 @@ def test_a_learned_scale_must_be_clearly_better(n, z, taken):
     assert found.taken in found.candidates
     # The best first, though it may not have been taken.
     assert found.candidates[0].name == LEARNED
-
-
-def test_a_learned_scale_that_errs_more_often_gives_way_to_the_next_kernel():
-    levels = {1: 1.0, 2: 1.0, "exponential": 1 / 3, "laplacian": 1 / 2.95}
-
-    def key(own):
-        return own.trial.kernel if own.factors[0] == 9 else int(own.factors[0])
-
-    def wrong(own):
-        return np.arange(N) % (10 if key(own) == "exponential" else 20) == 0
-
-    steps, given = Told(lambda own: levels[key(own)], wrong), [one(1, "exponential"), one(2)]
-    taken = decide(steps, given, RANDOM, GRID, learns=True).taken
-    assert (taken.name, taken.trial.kernel) == (LEARNED, "laplacian")
-
-
-@pytest.mark.parametrize("sheets", [WITH_CELLS, OF_REGIONS], ids=["cells", "regions"])
-def test_what_is_best_in_dense_rows_learns_a_scale_there(sheets):
-    narrow, in_cells = GRID.at((0, 0), "laplacian"), {1: 1.2, 2: 1.0, 9: 0.5}
-
-    def squared(own):
-        return in_cells[int(own.factors[0])] if own.sheet == sheets.tuning else 1.0
-
-    steps = Told(squared, moved=lambda own: narrow if own.sheet == sheets.tuning else own.trial)
-    decide(steps, [one(1), one(2)], sheets, GRID, learns=True)
-    assert steps.learned_from == [(2, narrow, tuple(sheets.learning))]
-
-
-@pytest.mark.parametrize("sheets", [RANDOM, WITH_CELLS, OF_REGIONS])
-def test_the_last_sheet_tunes_what_was_taken(sheets):
-    last = GRID.at((3, 3), "laplacian")
-    steps = Told(
-        by_number({1: 1.0, 2: 1.1, 9: 1.5}),
-        moved=lambda own: last if own.sheet == sheets.final else own.trial,
-    )
-    found = decide(steps, [one(1), one(2)], sheets, GRID, learns=True)
-    assert (found.taken.trial, numbers([found.taken])) == (last, [1])
-    # Its errors are those of the rows that decided.
-    assert found.taken.squared_error == pytest.approx(NOISE.mean())
-    assert steps.asked[-1].sheet == sheets.final
 
 
 FACTORS = [9.0, 4.5, 1.8, 0.4]
