@@ -19,6 +19,7 @@ from daskls.scaling.regions import (
     draw_parts,
     read_region,
     rows_in_run,
+    widest,
 )
 from daskls.scaling.sheets import (
     Part,
@@ -132,6 +133,11 @@ def test_rows_in_other_scales_are_kept_apart(tmp_path):
     job = RegionJob(str(tmp_path), "", one, "a", one, None, np.array([0]), 100, 1, AIM, 7)
     for kind in (COLLECTED, GATHERED, STEPS):
         assert job.folder(kind) != replace(job, route=two).folder(kind)
+
+
+def test_many_features_cost_no_tree_of_all_of_them():
+    near = (RNG.random((40, 300)) * np.r_[np.full(172, 0.1), np.full(128, 1.0)]).astype("f4")
+    np.testing.assert_array_equal(widest(near), near[:, 172:])
 
 
 # Regions

@@ -336,7 +336,7 @@ def beside(kind, columns, labels, index, held, estimator, seed):
 
 test_labels_beside_a_frame_are_those_of_a_column = examples(
     beside,
-    12,
+    16,
     60,
     kind=of_names(IN_MEMORY),
     columns=st.lists(of_names([*COLUMNS, *MORE_COLUMNS]), max_size=4),

@@ -1,7 +1,5 @@
 """Which column holds the labels, what they are, and marks of missing values in text files."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,33 +30,34 @@ def write(frame, path):
 MARKS = {
     "of few values": (["?"], 20 + np.arange(400) % 30, r"holds .*where '\?' stands for a missing"),
     "of many": (["?"], 20 + np.arange(400) % 200, r"holds .*where '\?' stands for a missing"),
-    "several": (["?", "-"], np.arange(400) % 30, r"and '-', '\?'; where '-' stands for a missing"),
+    "several": (
+        ["?", "-"],
+        np.arange(400) % 30,
+        r"holds .* '-', '\?'; where '-' stands for a missing",
+    ),
     "more than 20": (["?", "-", "*"], np.arange(120) % 21, "holds numbers and"),
     "not more than 20": (["?", "-", "*"], np.arange(120) % 20, None),
     "fewer": (["?"], np.arange(300) % 2, None),
 }
 
 
-@pytest.mark.parametrize("what", MARKS)
-def test_marks_of_missing_values_among_numbers_are_told(what, tmp_path):
-    marks, values, words = MARKS[what]
-    # Above all others they would be a line of units.
-    ages = [*map(str, values), *marks]
-    frame = pd.DataFrame({"age": ages, "kind": np.arange(len(ages)) % 2})
-    path = write(frame, tmp_path / "rows.csv")
-    if words:
-        with pytest.raises(DataError, match=f"'age' holds numbers and|{words}") as told:
-            fitted(path, "kind")
-        assert re.search(words, str(told.value))
-    else:
-        (age,) = TableEncoder("kind").fit(path).table_.columns
-        assert age.categories == tuple(sorted({*ages}))
-    # A frame tells numbers from text, so that text is meant as categories.
-    for given in (frame, frame.astype({"age": "category"})):
-        (age,) = TableEncoder("kind").fit(given).table_.columns
-        assert (
-            age.kind == "statistics" if what == "of many" else len(age.categories) == len({*ages})
-        )
+def test_marks_of_missing_values_among_numbers_are_told(tmp_path):
+    for what, (marks, values, words) in MARKS.items():
+        # Above all others they would be a line of units.
+        ages = [*map(str, values), *marks]
+        frame = pd.DataFrame({"age": ages, "kind": np.arange(len(ages)) % 2})
+        path = write(frame, tmp_path / "rows.csv")
+        if words:
+            with pytest.raises(DataError, match=f"'age' {words}"):
+                TableEncoder("kind").fit(path)
+        else:
+            (age,) = TableEncoder("kind").fit(path).table_.columns
+            assert age.categories == tuple(sorted({*ages}))
+        # A frame tells numbers from text, so that text is meant as categories.
+        for given in (frame, frame.astype({"age": "category"})):
+            (age,) = TableEncoder("kind").fit(given).table_.columns
+            is_many = what == "of many"
+            assert age.kind == "statistics" if is_many else len(age.categories) == len({*ages})
 
 
 # Labels

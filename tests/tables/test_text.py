@@ -225,6 +225,7 @@ def test_labels_of_bytes_that_are_not_utf_8_are_refused(tmp_path):
     np.savez(tmp_path / "t.npz", X=np.ones((2, 1)), y=np.array(["größe".encode("latin-1"), b"no"]))
     with pytest.raises(DataError, match=r"t\.npz.* are not UTF-8"):
         daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t.npz")
+    assert "UTF-8" in run("fit", tmp_path / "t.npz", tmp_path / "m", *HERE, code=1).stderr
 
 
 # European CSV, and what stands above a header.

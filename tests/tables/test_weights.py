@@ -108,20 +108,20 @@ def test_a_score_is_weighed_by_a_column_or_an_array(kind, container, models, tmp
     assert model.score(rows, label, "a") == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize(
-    ("weight", "words"),
-    [
-        ("u", "sample_weight is 'u', which is no column of .*columns are: a, b, t, v, w"),
-        ("t", "which holds the labels"),
-        ("gaps", "sample_weight is nan in row 7"),
-        (np.ones(299), "X has 300 rows, sample_weight has 299. Pass one value per row"),
-        (np.r_[np.ones(299), np.nan], "sample_weight is nan in row 299; weights are finite"),
-        (np.r_[-1.0, np.ones(299)], "sample_weight is -1 in row 0; weights are finite and not neg"),
-        (np.zeros(300), "sample_weight is 0 in all rows"),
-    ],
-)
-def test_weights_by_which_nothing_can_be_scored_are_refused(weight, words, models, tmp_path):
-    rows = ROWS.assign(gaps=ROWS.w.where(ROWS.index != 7)) if isinstance(weight, str) else ROWS
+WRONG = [
+    ("u", "sample_weight is 'u', which is no column of .*columns are: a, b, t, v, w"),
+    ("t", "which holds the labels"),
+    ("gaps", "sample_weight is nan in row 7"),
+    (np.ones(299), "X has 300 rows, sample_weight has 299. Pass one value per row"),
+    (np.r_[np.ones(299), np.nan], "sample_weight is nan in row 299; weights are finite"),
+    (np.r_[-1.0, np.ones(299)], "sample_weight is -1 in row 0; weights are finite and not neg"),
+    (np.zeros(300), "sample_weight is 0 in all rows"),
+]
+
+
+def test_weights_by_which_nothing_can_be_scored_are_refused(models, tmp_path):
+    rows = ROWS.assign(gaps=ROWS.w.where(ROWS.index != 7))
     for table in (rows, TABLES["CSV"](rows, tmp_path)):
-        with pytest.raises(DataError, match=words):
-            models["t"][0].score(table, "t", sample_weight=weight)
+        for weight, words in WRONG:
+            with pytest.raises(DataError, match=words):
+                models["t"][0].score(table, "t", sample_weight=weight)
