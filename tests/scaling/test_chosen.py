@@ -222,15 +222,6 @@ def test_features_that_say_nothing_go_where_rows_are_many(monkeypatch):
 
 
 @pytest.mark.slow
-def test_no_harm_is_done_where_no_scale_is_better():
-    rows, fresh = (np.random.default_rng(seed).random((3000, 2)) for seed in (2, 3))
-    y, truth = (differ(own * 4 % 1) for own in (rows, fresh))
-    model = VoronoiSVC(feature_coding="none", kernel="rbf", random_state=0).fit(rows, y)
-    plain = VoronoiSVC(feature_scale=None, kernel="rbf", random_state=0).fit(rows, y)
-    assert model.score(fresh, truth) > plain.score(fresh, truth) - 0.01
-
-
-@pytest.mark.slow
 @pytest.mark.skipif("DASKLS_DATA" not in os.environ, reason="ijcnn1 lies where DASKLS_DATA says")
 def test_no_harm_is_done_to_ijcnn1():
     # Rows of an engine in time: rows held out one by one speak for a scale that errs more often.

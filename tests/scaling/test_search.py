@@ -25,7 +25,6 @@ from daskls.scaling.grid import STEPS_VERSION, Steps, TrialGrid
 from daskls.scaling.regions import RegionPart, cells_of
 from daskls.scaling.search import decide, race
 from daskls.scaling.sheets import (
-    Part,
     SampleJob,
     Sheet,
     Sheets,
@@ -237,33 +236,6 @@ def written(root, X, codes):
     drawn, job = draw_rows(len(X), *race_rows(len(X)), 0), SampleJob(str(root), AIM)
     write_rows(job, sample, drawn, find_bases(X, ("none",), 2))
     return drawn, job
-
-
-def test_a_scale_is_learned_from_random_rows_and_cells_together(tmp_path):
-    assert {part.leaves_out for part in WITH_CELLS.learning} == {True, False}
-    # Random rows know one feature, rows of a cell another; the third is noise.
-    X = np.random.default_rng(4).random((1200, 3)).astype("f4")
-    drawn, job = written(tmp_path, X, np.zeros(1200, "i4"))
-    codes = np.empty(1200, "i4")
-    codes[drawn.rows] = X[drawn.rows, (np.arange(1200) >= 600).astype(int)] > 0.5
-    for path in tmp_path.rglob("000000-000000*"):
-        path.unlink()
-    _, job = written(tmp_path, X, codes)
-    parts, own = (Part.leaving_out(0, 600), Part((600, 1100), (1100, 1200))), one(1, "rbf")
-
-    def learned(*parts):
-        return learn(Steps(job), own, parts, GRID)
-
-    both, first, last = learned(*parts), learned(parts[0]), learned(parts[1])
-    assert both.name == LEARNED
-    assert first.factors[0] > 1.3 * max(first.factors[1:])
-    assert last.factors[1] > 1.3 * max(last.factors[0], last.factors[2])
-    assert both.factors[2] < 0.8 * both.factors[:2].min()
-    # A scale that few rows taught is less unequal than the one that they know best.
-    cells = [cell for part in read_cells(parts, 0, own.factors, job) for cell in part]
-    whole, trial = learn_factors(cells, own.factors, own.trial, AIM)
-    np.testing.assert_allclose(np.log(both.factors), KEPT_SHARE * np.log(whole), atol=1e-3)
-    assert both.trial == GRID.nearest(trial)
 
 
 def test_each_half_learns_a_scale_for_the_other(tmp_path):
