@@ -196,6 +196,8 @@ def test_parameters_that_cannot_be_are_refused(tmp_path):
             make(name, 10, **params)
         with pytest.raises(ParameterError, match=message):
             bayes_accuracy(name, **params)
+    with pytest.raises(ParameterError, match="n_rows must be at least 0"):
+        make("checkerboard", -1)
     for seed in (-1, 2**32, 1.5, None, True):
         with pytest.raises(ParameterError, match="random_state must be an integer from 0"):
             make("checkerboard", 10, random_state=seed)

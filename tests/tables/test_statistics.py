@@ -89,7 +89,7 @@ def test_counts_of_training_rows_are_scaled_to_those_of_queries():
 
 @settings(max_examples=10, deadline=None)
 @given(
-    cuts=st.lists(st.integers(1, N_ROWS - 1), max_size=5),
+    cuts=st.lists(st.integers(0, N_ROWS), max_size=5),
     magnitude=st.sampled_from([1e-290, 1.0, 1e290]),
     outlier=st.sampled_from([1.0, 1e9]),
 )
@@ -98,7 +98,7 @@ def test_statistics_do_not_depend_on_the_parts(cuts, magnitude, outlier):
     table["y"] = magnitude * (table.y - 1e6)
     table.loc[5, "y"] *= outlier
     whole = scan(table, "numbers")
-    rows = [0, *sorted(set(cuts)), N_ROWS]
+    rows = [0, *sorted(cuts), N_ROWS]
     parts = [table.iloc[a:b] for a, b in pairwise(rows)]
     cut = scan(dd.concat([dd.from_pandas(part, npartitions=1) for part in parts]), "numbers")
     assert cut.encoding == whole.encoding
@@ -361,16 +361,14 @@ def test_a_bound_on_false_alarms_uses_no_statistics():
 
 def test_parts_and_types_of_any_kind():
     table = drawn("numbers", with_gaps=False)
-    parts = [dd.from_pandas(own, npartitions=1) for own in (table[:300], table[:0], table[300:])]
     whole = scan(table, "numbers").encoding
-    assert scan(dd.concat(parts), "numbers").encoding == whole
     views = pa.table({**table, "city": pa.array(table.city).cast(pa.string_view())})
     assert scan(views, "numbers").encoding == whole
+    named = table.rename(columns={"city": "\0numbers"})
+    assert scan(named, "numbers").encoding.columns[1].statistics == whole.columns[1].statistics
     lists = pd.DataFrame({"a": [0.0], "city": [["a list"]]})
     with pytest.raises(DataError, match="'city' holds list"):
         features(lists, scan(table, "numbers"), of_training=False)
-    named = table.rename(columns={"city": "\0numbers"})
-    assert scan(named, "numbers").encoding.columns[1].statistics == whole.columns[1].statistics
 
 
 def with_gains(seed=0, n=N_ROWS, as_text=False):
