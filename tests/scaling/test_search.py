@@ -23,7 +23,7 @@ from daskls.scaling.cells import TrialCell, TrialRows, learn_factors
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS_VERSION, Steps, TrialGrid
 from daskls.scaling.regions import RegionPart, cells_of
-from daskls.scaling.search import decide, race
+from daskls.scaling.search import decide, race, uncoded_if_near
 from daskls.scaling.sheets import (
     SampleJob,
     Sheet,
@@ -70,18 +70,20 @@ class Told:
         self.squared, self.wrong, self.moved = squared, wrong, moved
         self.learned = given.get("learned", [9.0, 3.0, 1.0])
         self.noise, self.job = given.get("noise", NOISE), SampleJob("", AIM)
+        self.learned_from = []
 
     def run(self, task, arguments, join):
         return join([getattr(self, task.__name__)(*own) for own in arguments])
 
     def evaluate_candidate(self, base, factors, trial, sheet, grid):
-        own = SimpleNamespace(factors=factors, trial=trial)
+        own = SimpleNamespace(factors=factors, trial=trial, sheet=sheet)
         n, place = len(self.noise), grid.place(self.moved(own))
         squared = np.broadcast_to(self.squared(own) * self.noise, n)
         rows = squared, self.wrong(own), 1.0, np.arange(n), 9.0 * self.noise
         return np.stack(np.broadcast_arrays(*place, 1, *rows))
 
     def learn_scale(self, base, factors, trial, parts):
+        self.learned_from.append((factors[0], trial, parts))
         return np.append(trial.width, self.learned)
 
     def cross_evaluate_candidate(self, base, factors, trial, sheet, grid):
@@ -110,7 +112,42 @@ def test_those_fall_that_are_worse_beyond_doubt():
     assert numbers(left) == [0, 1, 2]
 
 
+def test_the_best_of_each_kernel_goes_on_if_it_is_near_enough():
+    kernels = {1: "laplacian", 2: "exponential", 3: "exponential", 4: "rbf"}
+    steps = Told(by_number({1: 1.0, 2: 1.9, 3: 1.5, 4: 2.1}))
+    given = [one(i, kernel) for i, kernel in kernels.items()]
+    assert numbers(race(steps, given, RANDOM, GRID)) == [1, 3]
+    assert numbers(race(steps, given, LEFT_OUT, GRID)) == [1]
+
+
+def test_numbers_stay_numbers_unless_a_code_is_clearly_better():
+    # Rows differ more between codings than the first pair does in the mean.
+    noisy = 1 + 0.3 * np.sin(np.arange(N))
+    for worse, taken in ((0.001, "none"), (0.5, "ranks")):
+        given = [one(1, coding="ranks"), one(2)]
+        steps = Told(by_number({1: noisy, 2: 1 + worse}))
+        left = uncoded_if_near(evaluate(steps, given, RANDOM.rungs[0], GRID))
+        assert [own.coding for own in left] == [taken]
+
+
 # What decides
+
+
+@pytest.mark.parametrize("sheets", [WITH_CELLS, OF_REGIONS], ids=["cells", "regions"])
+def test_what_is_best_in_dense_rows_learns_there_and_the_last_rows_tune(sheets):
+    narrow, last = (GRID.at(place, "laplacian") for place in ((0, 0), (3, 3)))
+    moved = {sheets.tuning: narrow, sheets.final: last}
+    in_cells = {1: 1.2, 2: 1.0, 9: 0.5}
+
+    def squared(own):
+        return in_cells[int(own.factors[0])] if own.sheet == sheets.tuning else 1.0
+
+    steps = Told(squared, moved=lambda own: moved.get(own.sheet, own.trial))
+    found = decide(steps, [one(1), one(2)], sheets, GRID, learns=True).taken
+    assert steps.learned_from == [(2, narrow, tuple(sheets.learning))]
+    assert (found.trial, numbers([found])) == (last, [2])
+    # Its errors are those of the rows that decided.
+    assert found.squared_error == pytest.approx(NOISE.mean())
 
 
 @pytest.mark.parametrize(
