@@ -186,6 +186,7 @@ def broken_files(folder):
         "half.csv.gz": (packed[: len(packed) // 2], "cannot be read: "),
         "empty.csv": (b"", "is empty; it must have a line of names and rows"),
         "blank.csv": (b"\n\r\n", "is empty; it must have a line of names and rows"),
+        "names.csv": (b"a,b,t\n", "has no rows|has 0 rows"),
         "sep.csv": (b"sep=;\n", "has no line of names and no rows"),
         "ragged.csv": (b"a,b,t\n1,2,x\n3,4\n", "Expected 3 columns, got 2: 3,4. Correct or remo"),
         "quote.csv": (b'a,b,t\n1,"2,x\n3,4,y\n', "cannot be read as a table: .*Correct or remove"),
