@@ -196,7 +196,7 @@ def test_cells_that_do_not_shrink_are_told(loss):
     labels = (rows[:, :20].sum(axis=1) > 0).astype(int)
     params = {"loss": loss, "kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01}
     (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
-    assert message.startswith("Cutting into 8 cells leaves 9")
+    assert message.startswith("Within the 8 cells, 9")
     assert "dimensions" in message
     assert message.endswith(
         'Let a scale be learned (feature_scale="learned"), raise cell_size, or take RandomChunkSVC.'

@@ -9,12 +9,10 @@ from sklearn.kernel_ridge import KernelRidge
 from daskls.kernels.kernel import find_kernel
 from daskls.records import SolverSpec
 from daskls.scaling.cells import (
-    MOST_GROWTH,
     CodedRows,
     TrialCell,
     TrialRows,
     descend,
-    descend_slopes,
     errors_of_mean,
     learn_factors,
 )
@@ -95,14 +93,6 @@ def test_equal_rows_have_no_distance(kernel):
     np.testing.assert_allclose(errors_of_mean(own, AIM), expected)
 
 
-def test_errors_of_the_mean_are_those_of_a_constant():
-    numbers = RNG.normal(size=(150, 2))
-    own = cell_of(A, numbers, WEIGHTS, n_training=100)
-    mean = np.average(numbers[:100], axis=0, weights=WEIGHTS[:100])
-    wanted = ((numbers[100:] - mean) ** 2).mean(axis=1)
-    np.testing.assert_allclose(errors_of_mean(own, NumberCoding(2)), wanted)
-
-
 @pytest.mark.parametrize("n_training", [40, 60])
 @pytest.mark.parametrize("classes", [[1], [1, 3]])
 def test_a_class_that_a_cell_lacks_has_no_function_there(classes, n_training):
@@ -148,13 +138,6 @@ def test_descent_ends_where_no_neighbor_is_better(start):
         assert other is None or mean_error(owns, other) > least
     assert n_trials < len(WIDTHS) * len(RIDGES)
     assert descend(cells_at(*owns), begin, grid, weights, (2, 1), 3)[2] <= 3
-
-
-def test_where_nothing_is_left_to_gain_a_descent_stays():
-    grid, cells = TrialGrid.of(SolverSpec()), cells_at(HELD)
-    begin, given = grid.at((10, 8), "rbf"), (grid, WEIGHTS[100:], (2, 1), 999)
-    assert descend(cells, begin, *given, enough=9.0)[::2] == (begin, 1)
-    assert descend(cells, begin, *given, enough=0.0)[0] != begin
 
 
 def test_given_values_are_all_that_is_tried():
@@ -208,12 +191,6 @@ def test_slopes_are_those_of_the_leave_one_out_error(kernel, offset, is_gamma):
             assert slopes[0] == 0
 
 
-def test_a_constant_cell_has_no_slopes():
-    trial, tens = Trial("rbf", 1.0, 0.1), np.ones(10)
-    assert not slopes_of(X[:50], np.zeros(50, int), tens, trial).any()
-    assert not slopes_of(0 * X[:50], np.arange(50) % 3, tens, trial)[2:].any()
-
-
 @pytest.mark.parametrize("aim", [NumberCoding(1), RobustCoding(1, 0.1)])
 @pytest.mark.parametrize("offset", [False, True])
 def test_a_cell_of_one_distinct_row_is_predicted_and_teaches_nothing(aim, offset):
@@ -261,28 +238,6 @@ def test_features_stand_out_that_say_something_only_together_or_by_their_size(ke
     own = cell_of(rows, (value > np.median(value)).astype(int))
     found, _ = learned([own], kernel, np.ones(40))
     assert sorted(np.argsort(-found)[:3].tolist()) == [0, 1, 2]
-
-
-def test_the_best_round_counts_within_a_range():
-    places, errors = [], iter([3.0, 1.0, *[2.0] * 5])
-
-    def slopes_at(factors, trial):
-        places.append([trial.width, *factors])
-        return np.array([1.0, next(errors), 0.0, 1.0, -1.0])
-
-    factors, trial = descend_slopes(slopes_at, np.ones(2), Trial("rbf", 1.0, 0.1))
-    assert [trial.width, *factors] == places[1]
-    # Against the slopes; a factor grows within a range, and falls as far as the rounds go.
-    moved = np.log(places)
-    assert (np.diff(moved[:, 1]) < 0).all()
-    assert moved.max() == pytest.approx(MOST_GROWTH)
-    assert moved.min() < -MOST_GROWTH
-
-
-def test_what_is_no_number_ends_a_descent():
-    broken = np.array([1.0, 3.0, 0.0, np.nan, -1.0])
-    factors, trial = descend_slopes(lambda *_: broken, np.ones(2), Trial("rbf", 1.0, 0.1))
-    assert (factors.tolist(), trial.width) == ([1.0, 1.0], 1.0)
 
 
 def test_shares_are_those_of_distances():

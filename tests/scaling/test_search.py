@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from splits import drawn_of, regions_at
 
-from daskls.kernels.kernel import find_kernel
 from daskls.records import SolverSpec
 from daskls.run.sample import Sample
 from daskls.scaling.candidates import (
@@ -22,13 +21,12 @@ from daskls.scaling.candidates import (
 )
 from daskls.scaling.cells import TrialCell, TrialRows, learn_factors
 from daskls.scaling.coding import find_bases
-from daskls.scaling.grid import STEPS_VERSION, WIDTHS, Steps, TrialGrid
+from daskls.scaling.grid import STEPS_VERSION, Steps, TrialGrid
 from daskls.scaling.regions import RegionSplit, cells_of
 from daskls.scaling.search import decide, race, uncoded_if_near
 from daskls.scaling.splits import (
     SampleJob,
     SearchPlan,
-    Split,
     SplitSet,
     draw_rows,
     plan_of_sample,
@@ -44,7 +42,6 @@ NOISE = np.random.default_rng(0).random(N) + 0.5
 # Of 5000 rows without cells, and 8000 with them; of few rows, left out in turn; and of regions.
 RANDOM, LEFT_OUT = (plan_of_sample(drawn_of(n, 4000, with_cells=False), 4000) for n in (5000, 900))
 WITH_CELLS = plan_of_sample(drawn_of(8000, 4000, with_cells=True), 4000)
-ALL_HELD = SplitSet((RegionSplit(0, 100),), most_trials=1)
 OF_REGIONS = SearchPlan(
     (RegionSplit(0, 100, 2),),
     SplitSet((RegionSplit(0, 400, 2),)),
@@ -70,18 +67,17 @@ class Told:
     def __init__(self, squared, wrong=lambda own: 0.0, moved=lambda own: own.trial, **given):
         self.squared, self.wrong, self.moved = squared, wrong, moved
         self.learned = given.get("learned", [9.0, 3.0, 1.0])
-        self.noise, self.of_mean = given.get("noise", NOISE), given.get("of_mean", 9.0)
-        self.job, self.asked, self.learned_from = SampleJob("", AIM), [], []
+        self.noise, self.job = given.get("noise", NOISE), SampleJob("", AIM)
+        self.learned_from = []
 
     def run(self, task, arguments, join):
         return join([getattr(self, task.__name__)(*own) for own in arguments])
 
     def evaluate_candidate(self, base, factors, trial, split_set, grid):
-        own = SimpleNamespace(base=base, factors=factors, trial=trial, split_set=split_set)
-        self.asked.append(own)
+        own = SimpleNamespace(factors=factors, trial=trial, split_set=split_set)
         n, place = len(self.noise), grid.place(self.moved(own))
         squared = np.broadcast_to(self.squared(own) * self.noise, n)
-        rows = squared, self.wrong(own), 1.0, np.arange(n), self.of_mean * self.noise
+        rows = squared, self.wrong(own), 1.0, np.arange(n), 9.0 * self.noise
         return np.stack(np.broadcast_arrays(*place, 1, *rows))
 
     def learn_scale(self, base, factors, trial, parts):
@@ -110,11 +106,8 @@ def test_those_fall_that_are_worse_beyond_doubt():
     # None that is near, however sure the difference is.
     assert numbers(left) == [4, 3, 2]
     levels = {i: 1 + i / 1000 for i in range(12)}
-    assert numbers(race(Told(by_number(levels)), [one(i) for i in levels], RANDOM, GRID)) == [
-        0,
-        1,
-        2,
-    ]
+    left = race(Told(by_number(levels)), [one(i) for i in levels], RANDOM, GRID)
+    assert numbers(left) == [0, 1, 2]
 
 
 def test_the_best_of_each_kernel_goes_on_if_it_is_near_enough():
@@ -125,20 +118,29 @@ def test_the_best_of_each_kernel_goes_on_if_it_is_near_enough():
     assert numbers(race(steps, given, LEFT_OUT, GRID)) == [1]
 
 
-@pytest.mark.parametrize("rung", [0, 2])
-def test_where_no_error_is_left_usual_ridges_and_other_scales_are_compared(rung):
+def test_numbers_stay_numbers_unless_a_code_is_clearly_better():
+    # Rows differ more between codings than the first pair does in the mean.
+    noisy = 1 + 0.3 * np.sin(np.arange(N))
+    for worse, taken in ((0.001, "none"), (0.5, "ranks")):
+        given = [one(1, coding="ranks"), one(2)]
+        steps = Told(by_number({1: noisy, 2: 1 + worse}))
+        left = uncoded_if_near(evaluate(steps, given, RANDOM.rungs[0], GRID))
+        assert [own.coding for own in left] == [taken]
+
+
+def test_where_no_error_is_left_usual_ridges_and_other_scales_are_compared():
     levels = {1: 0.1, 2: 9.0, 3: 8.0, 4: 0.102, 5: 7.0}
 
     def squared(own):
-        is_left = own.split_set in RANDOM.rungs[rung:]
-        return levels[int(own.factors[0])] * (1e-3 if is_left else 1.0)
+        # From the second rung on there are no errors left.
+        return levels[int(own.factors[0])] * (1e-3 if own.split_set in RANDOM.rungs[1:] else 1.0)
 
     narrow = GRID.at((0, 0), "laplacian")
     names = ("spread", "given", "given", "spread", "given")
     codings = ("none", "none", "none", "none", "ranks")
     given = [replace(one(i + 1, name=names[i], coding=codings[i]), trial=narrow) for i in range(5)]
     left = race(Told(squared), given, RANDOM, GRID)
-    # The best, and the best of the scales as they are, though the first rung may have dropped it.
+    # The best, and the best of the scales as they are, though the first rung has dropped it.
     assert numbers(left) == [1, 3]
     assert {own.trial for own in left} == {GRID.with_usual_ridge(narrow)} != {narrow}
     # Nothing is learned then, and the decision may reverse them.
@@ -148,69 +150,24 @@ def test_where_no_error_is_left_usual_ridges_and_other_scales_are_compared(rung)
     assert numbers(decision.candidates) == [3, 1]
 
 
-def test_a_coding_without_errors_stays_first_and_is_paired_with_the_scale_as_it_is():
-    # In the second rung only the coding has none left; the first has dropped the scale as it is.
-    levels = {1: 0.2, 2: 3.0, 3: 0.25}
-
-    def squared(own):
-        is_later = own.split_set in LEFT_OUT.rungs[1:] and own.factors[0] == 1
-        return levels[int(own.factors[0])] * (1e-3 if is_later else 1.0)
-
-    given = [one(1, name="spread", coding="ranks"), one(2), one(3, name="spread")]
-    steps = Told(squared)
-    left = race(steps, given, LEFT_OUT, GRID)
-    assert numbers(left) == [1, 2]
-    # It was evaluated again, on the rows of that rung.
-    last = [own.split_set for own in steps.asked if own.factors[0] == 2]
-    assert last == list(LEFT_OUT.rungs)
-    assert numbers(uncoded_if_near(left)) == [1]
-    decide(steps, left, OF_REGIONS, GRID, learns=True)
-    assert not steps.learned_from
-
-
-@pytest.mark.parametrize("between", [0.2, 0.4])
-def test_narrow_widths_are_tried_where_all_is_as_good_as_the_mean(between):
-    levels = {WIDTHS[4]: 0.3, WIDTHS[5]: between}
-
-    def squared(own):
-        return levels.get(own.trial.width, 1.0) if own.split_set not in RANDOM.rungs else 1.0
-
-    given = [one(1, "laplacian"), one(2, "rbf")]
-    left = race(Told(squared, of_mean=1.0), given, RANDOM, GRID)
-    wanted = min(levels, key=levels.get)
-    assert [(own.trial.kernel, own.trial.width) for own in left] == [
-        ("laplacian", wanted),
-        ("rbf", wanted),
-    ]
-    assert all(own.trial.ridge >= find_kernel(own.trial.kernel).least_ridge for own in left)
-    # All were evaluated on the same rows, for which `uncoded_if_near` pairs their errors.
-    for own in left:
-        assert own.squared_error == pytest.approx(levels[wanted] * NOISE.mean())
-    # Not where something is learned, nor where no width is better, nor where widths are given.
-    gammas = TrialGrid.of(SolverSpec(gamma=(1.0, 2.0)))
-    as_given = [replace(own, trial=gammas.start(own.trial.kernel)) for own in given]
-    for steps, candidates, grid in (
-        (Told(squared), given, GRID),
-        (Told(lambda own: 1.0, of_mean=1.0), given, GRID),
-        (Told(lambda own: 1.0, of_mean=1.0), as_given, gammas),
-    ):
-        left = race(steps, candidates, RANDOM, grid)
-        assert [own.trial for own in left] == [own.trial for own in candidates]
-    assert all(own.split_set in RANDOM.rungs for own in steps.asked)
-
-
-@pytest.mark.parametrize(("worse", "taken"), [(0.001, ["none"]), (0.5, ["ranks", "none"])])
-def test_where_regions_decide_numbers_stay_numbers_unless_a_code_is_better(worse, taken):
-    # Rows differ more between codings than these do in the mean.
-    noisy = 1 + 0.3 * np.sin(np.arange(N))
-    levels = {1: noisy, 2: 1 + worse}
-    given = [one(1, coding="ranks"), one(2)]
-    seen = evaluate(Told(by_number(levels)), given, RANDOM.rungs[0], GRID)
-    assert [own.coding for own in uncoded_if_near(seen)] == taken[:1]
-    assert uncoded_if_near(seen[:1]) == seen[:1]
-
-
 # What decides
+
+
+@pytest.mark.parametrize("plan", [WITH_CELLS, OF_REGIONS], ids=["cells", "regions"])
+def test_what_is_best_in_dense_rows_learns_there_and_the_last_rows_tune(plan):
+    narrow, last = (GRID.at(place, "laplacian") for place in ((0, 0), (3, 3)))
+    moved = {plan.tuning: narrow, plan.final: last}
+    in_cells = {1: 1.2, 2: 1.0, 9: 0.5}
+
+    def squared(own):
+        return in_cells[int(own.factors[0])] if own.split_set == plan.tuning else 1.0
+
+    steps = Told(squared, moved=lambda own: moved.get(own.split_set, own.trial))
+    found = decide(steps, [one(1), one(2)], plan, GRID, learns=True).taken
+    assert steps.learned_from == [(2, narrow, tuple(plan.learning))]
+    assert (found.trial, numbers([found])) == (last, [2])
+    # Its errors are those of the rows that decided.
+    assert found.squared_error == pytest.approx(NOISE.mean())
 
 
 @pytest.mark.parametrize(
@@ -228,55 +185,6 @@ def test_a_learned_scale_must_be_clearly_better(n, z, taken):
     assert found.taken in found.candidates
     # The best first, though it may not have been taken.
     assert found.candidates[0].name == LEARNED
-
-
-def test_a_learned_scale_that_errs_more_often_gives_way_to_the_next_kernel():
-    levels = {1: 1.0, 2: 1.0, "exponential": 1 / 3, "laplacian": 1 / 2.95}
-
-    def key(own):
-        return own.trial.kernel if own.factors[0] == 9 else int(own.factors[0])
-
-    def wrong(own):
-        return np.arange(N) % (10 if key(own) == "exponential" else 20) == 0
-
-    steps, given = Told(lambda own: levels[key(own)], wrong), [one(1, "exponential"), one(2)]
-    taken = decide(steps, given, RANDOM, GRID, learns=True).taken
-    assert (taken.name, taken.trial.kernel) == (LEARNED, "laplacian")
-
-
-@pytest.mark.parametrize("plan", [WITH_CELLS, OF_REGIONS], ids=["cells", "regions"])
-@pytest.mark.parametrize("level", [1.0, 1e-6])
-def test_what_is_best_in_dense_rows_learns_a_scale_there(level, plan):
-    narrow = GRID.at((0, 0), "laplacian")
-    in_cells = {1: 1.2 * level, 2: 1.0 * level, 9: 0.5}
-
-    def squared(own):
-        return in_cells[int(own.factors[0])] if own.split_set == plan.tuning else 1.0
-
-    steps = Told(squared, moved=lambda own: narrow if own.split_set == plan.tuning else own.trial)
-    decide(steps, [one(1), one(2)], plan, GRID, learns=True)
-    # Cells without errors, as those of one class, teach neither a width nor who is best.
-    wanted = (2, narrow) if level == 1.0 else (1, GRID.start("laplacian"))
-    assert steps.learned_from == [(*wanted, tuple(plan.learning))]
-    deciding = [own for own in steps.asked if own.split_set.splits == plan.deciding.splits]
-    assert {int(own.factors[0]) for own in deciding} == {1, 2, 9}
-    if plan.is_dense:
-        # What was learned there settles its own width there.
-        assert {own.trial for own in deciding if own.factors[0] == 9} == {narrow}
-
-
-@pytest.mark.parametrize("plan", [RANDOM, WITH_CELLS, OF_REGIONS])
-def test_the_last_sheet_tunes_what_was_taken(plan):
-    last = GRID.at((3, 3), "laplacian")
-    steps = Told(
-        by_number({1: 1.0, 2: 1.1, 9: 1.5}),
-        moved=lambda own: last if own.split_set == plan.final else own.trial,
-    )
-    found = decide(steps, [one(1), one(2)], plan, GRID, learns=True)
-    assert (found.taken.trial, numbers([found.taken])) == (last, [1])
-    # Its errors are those of the rows that decided.
-    assert found.taken.squared_error == pytest.approx(NOISE.mean())
-    assert steps.asked[-1].split_set == plan.final
 
 
 FACTORS = [9.0, 4.5, 1.8, 0.4]
@@ -358,40 +266,25 @@ def test_a_comparison_is_the_paired_difference_over_its_error():
     assert many == pytest.approx(expected)
 
 
-def test_too_few_groups_tell_nothing():
-    few, many = np.arange(9), np.arange(10)
-    assert errors_of(few * 0, few).z_over(errors_of(few + 1, few)) == 0.0
-    assert errors_of(many * 0, many).z_over(errors_of(many + 1, many)) > 4
-    assert errors_of(many, many).z_over(errors_of(many, many)) == 0.0
-    assert errors_of([], []).z_over(errors_of([], [])) == 0.0
-
-
 # Steps on workers
 
 
-def test_a_stored_step_answers_only_what_was_asked(tmp_path, monkeypatch):
-    def run(task, numbers, token=""):
-        steps = Steps(SampleJob(str(tmp_path), AIM), None, token)
-        found = steps.run(task, [(n,) for n in numbers], lambda parts: {"sums": np.array(parts)})
-        return found["sums"].tolist(), len([*tmp_path.rglob("000000-000000*")])
-
-    assert run(plus_one, [1, 2]) == ([2, 3], 1)
-    # As in a fit that another version began, which took other steps.
-    assert run(plus_one, [1, 5]) == ([2, 6], 2)
-    assert run(plus_two, [1, 2]) == ([3, 4], 3)
-    assert run(plus_one, [1, 2]) == ([2, 3], 3)
-    # Nor of other rows, nor of a version in which the same step gives another result.
-    assert run(plus_one, [1, 2], "other") == ([2, 3], 4)
-    monkeypatch.setattr("daskls.scaling.grid.STEPS_VERSION", STEPS_VERSION + 1)
-    assert run(plus_one, [1, 2]) == ([2, 3], 5)
-
-
-def plus_one(number, job):
+def plus(number, job):
     return number + 1
 
 
-def plus_two(number, job):
-    return number + 2
+def test_a_stored_step_answers_only_what_was_asked(tmp_path, monkeypatch):
+    def run(numbers, token=""):
+        steps = Steps(SampleJob(str(tmp_path), AIM), None, token)
+        found = steps.run(plus, [(n,) for n in numbers], lambda parts: {"sums": np.array(parts)})
+        return found["sums"].tolist(), len([*tmp_path.rglob("000000-000000*")])
+
+    assert run([1, 2]) == run([1, 2]) == ([2, 3], 1)
+    # As in a fit that took other steps, or of other rows, or of another version.
+    assert run([1, 5]) == ([2, 6], 2)
+    assert run([1, 2], "other") == ([2, 3], 3)
+    monkeypatch.setattr("daskls.scaling.grid.STEPS_VERSION", STEPS_VERSION + 1)
+    assert run([1, 2]) == ([2, 3], 4)
 
 
 def written(root, X, codes):
@@ -402,40 +295,13 @@ def written(root, X, codes):
     return drawn, job
 
 
-def test_a_scale_is_learned_from_random_rows_and_cells_together(tmp_path):
-    assert {part.leaves_out for part in WITH_CELLS.learning} == {True, False}
-    # Random rows know one feature, rows of a cell another; the third is noise.
-    X = np.random.default_rng(4).random((1200, 3)).astype("f4")
-    drawn, job = written(tmp_path, X, np.zeros(1200, "i4"))
-    codes = np.empty(1200, "i4")
-    codes[drawn.rows] = X[drawn.rows, (np.arange(1200) >= 600).astype(int)] > 0.5
-    for path in tmp_path.rglob("000000-000000*"):
-        path.unlink()
-    _, job = written(tmp_path, X, codes)
-    parts, own = (Split.leaving_out(0, 600), Split((600, 1100), (1100, 1200))), one(1, "rbf")
-
-    def learned(*parts):
-        return learn(Steps(job), own, parts, GRID)
-
-    both, first, last = learned(*parts), learned(parts[0]), learned(parts[1])
-    assert both.name == LEARNED
-    assert first.factors[0] > 1.3 * max(first.factors[1:])
-    assert last.factors[1] > 1.3 * max(last.factors[0], last.factors[2])
-    assert both.factors[2] < 0.8 * both.factors[:2].min()
-    # A scale that few rows taught is less unequal than the one that they know best.
-    cells = [cell for part in read_cells(parts, 0, own.factors, job) for cell in part]
-    whole, trial = learn_factors(cells, own.factors, own.trial, AIM)
-    np.testing.assert_allclose(np.log(both.factors), KEPT_SHARE * np.log(whole), atol=1e-3)
-    assert both.trial == GRID.nearest(trial)
-
-
 def test_each_half_learns_a_scale_for_the_other(tmp_path):
     # The second feature says nothing.
     X = np.random.default_rng(4).random((300, 2)).astype("f4")
     _, job = written(tmp_path, X, (X[:, 0] > 0.5).astype("i4"))
     split_set, start = plan_of_sample(draw_rows(300, 300, 0, 0), 4000).final, GRID.start("rbf")
     found = cross_evaluate_candidate(0, np.ones(2), start, split_set, GRID, job)
-    ((every,),) = read_cells(split_set.splits, 0, np.ones(2), job)
+    ((every,),) = read_cells(split_set.parts, 0, np.ones(2), job)
     halves = np.arange(150), np.arange(150, 300)
     learned = [
         learn_factors([TrialRows(every.rows.take(own), 150, own)], np.ones(2), start, AIM)[0]

@@ -3,33 +3,17 @@
 import json
 
 import numpy as np
-import pytest
 from tables import corpus
 
-EXPECTED = json.loads(corpus.RECORDED.read_text(encoding="utf-8"))
 
-
-@pytest.fixture(scope="module")
-def found():
-    return corpus.find_all()
-
-
-@pytest.mark.slow
-def test_every_table_is_recorded(found):
-    assert found.keys() == EXPECTED.keys()
-
-
-@pytest.mark.parametrize("door", corpus.DOORS)
-@pytest.mark.parametrize("name", EXPECTED)
-def test_a_table_becomes_what_it_did(name, door, found):
-    assert found[name][door] == EXPECTED[name][door]
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_both_doors_read_the_same_numbers(name, found):
-    """One reader: where both take a table of numbers without gaps, its rows are the same."""
-    X, fitted = (found[name][door] for door in corpus.DOORS)
-    if "X" not in X or X["names"] != fitted.get("names") or isinstance(X["X"], dict):
-        pytest.skip("one of the doors refuses it, or codes it")
-    as_stored = np.array(fitted["X"], float).astype(X["dtype"])
-    np.testing.assert_array_equal(np.array(X["X"], float).astype(X["dtype"]), as_stored)
+def test_odd_tables_become_what_they_did():
+    expected = json.loads(corpus.RECORDED.read_text(encoding="utf-8"))
+    found = corpus.find_all()
+    assert [name for name, own in found.items() if own != expected.get(name)] == []
+    assert found.keys() == expected.keys()
+    # One reader: where both doors take the same columns, rows differ by rounding alone.
+    for name, own in found.items():
+        differs = own.get("fit", {})
+        if "X" in differs and "names" not in differs and isinstance(own["X"], list):
+            X, fitted = (np.array(rows, float).astype("f4") for rows in (own["X"], differs["X"]))
+            np.testing.assert_array_equal(X, fitted, err_msg=name)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import zarr
-from support import HERE, as_options
+from support import HERE
 from support import run_cli as run
 from tables import json_lines
 
@@ -43,17 +43,14 @@ def test_a_format_is_one_file_and_one_line(rows, tmp_path):
     model = VoronoiSVC(**SMALL).fit(rows, "side")
     np.testing.assert_array_equal(model.predict(rows), by_array)
     assert model.score(rows) == np.mean(by_array == LABELS)
+    model.save(tmp_path / "m")
+    run("predict", tmp_path / "m", rows, tmp_path / "out.csv", *HERE)
+    assert (tmp_path / "out.csv").read_text().split() == ["side", *by_array]
     data = convert(rows, tmp_path / "d", label="side")
     np.testing.assert_array_equal(data.X[:], ROWS)
     assert data.feature_names == ["a", "b"]
     encoder = TableEncoder("side").fit(rows)
     np.testing.assert_array_equal(encoder.to_zarr(rows, tmp_path / "e").X[:], ROWS)
-
-
-def test_the_command_line_takes_it_too(rows, tmp_path):
-    run("fit", rows, tmp_path / "m", *as_options(label="side", **SMALL), *HERE)
-    run("predict", tmp_path / "m", rows, tmp_path / "out.csv", *HERE)
-    assert len((tmp_path / "out.csv").read_text().splitlines()) == len(ROWS) + 1
 
 
 def test_the_order_of_files_is_that_of_their_numbers(tmp_path):
@@ -63,14 +60,11 @@ def test_the_order_of_files_is_that_of_their_numbers(tmp_path):
     assert found == ["part-1", "part-9", "part-10"]
 
 
-@pytest.mark.parametrize("name", ["a.CSV", "a.csv.GZ", "a.tsv.zst", "a.pq", "a.npz", "a.svm"])
-def test_suffixes_in_any_letters(name):
-    assert format_of(name) is not None
-
-
-@pytest.mark.parametrize("name", ["a.gz", "a.parquet.gz", "csv", "a.zarr", "a.xlsx"])
-def test_what_is_no_format(name):
-    assert format_of(name) is None
+def test_suffixes_in_any_letters():
+    for name in ("a.CSV", "a.csv.GZ", "a.tsv.zst", "a.pq", "a.npz", "a.svm"):
+        assert format_of(name) is not None
+    for name in ("a.gz", "a.parquet.gz", "csv", "a.zarr", "a.xlsx"):
+        assert format_of(name) is None
 
 
 @pytest.mark.parametrize("has_links", [True, False])

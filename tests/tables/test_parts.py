@@ -210,46 +210,38 @@ def test_a_part_without_rows_has_any_type(write, tmp_path):
 
 @pytest.mark.parametrize("write", TYPED, ids=IDS)
 def test_labels_that_were_downcast_are_the_same_classes(write, tmp_path):
-    for i, kinds in enumerate((("int8", "int64"), ("int64", "float64"), ("float32", "int64"))):
+    for kinds in (("int8", "int64"), ("int64", "float64"), ("float32", "int64")):
         parts = frames(*(CODES.astype(kind) for kind in kinds), name="t")
-        model = daskls.VoronoiSVC(**SMALL).fit(write(parts, tmp_path / f"{i}"), "t")
+        model = daskls.VoronoiSVC(**SMALL).fit(write(parts, tmp_path / kinds[0]), "t")
         assert model.classes_.tolist() == [1, 2, 3]
         assert model.classes_.dtype.kind == "i"
 
 
-def test_a_partition_without_a_column_is_named():
-    parts = frames(CODES, CODES)
-    lazy = as_dask([parts[0], parts[1].drop(columns="c")], None)
-    words = r"Partition 1 of the Dask DataFrame has no column 'c', .*its columns are x, t"
-    model = daskls.VoronoiSVC(**SMALL).fit(parts[0], "t")
-    for call in (lambda: daskls.VoronoiSVC(**SMALL).fit(lazy, "t"), lambda: model.predict(lazy)):
-        with pytest.raises(DataError, match=words):
-            call()
-    with pytest.raises(DataError, match=words):
-        model.score(lazy)
-
-
-def test_a_file_without_a_column_is_named(tmp_path):
-    parts = frames(CODES, CODES)
+def test_parts_that_lack_a_column_are_named(tmp_path):
+    one, two = frames(CODES, CODES)
+    two = two.drop(columns="c")
     for write in (as_parquet, as_csv):
-        folder = tmp_path / write.__name__
-        table = write([parts[0], parts[1].drop(columns="c")], folder)
+        table = write([one, two], tmp_path / write.__name__)
         with pytest.raises(DataError, match=r"part-1.* has the columns x, t, and .*part-0.* c, t"):
             TableEncoder("t").fit(table)
+    lazy, model = as_dask([one, two], None), daskls.VoronoiSVC(**SMALL).fit(one, "t")
+    words = r"Partition 1 of the Dask DataFrame has no column 'c', .*its columns are x, t"
+    for call in (TableEncoder("t").fit, model.predict, model.score):
+        with pytest.raises(DataError, match=words):
+            call(lazy)
 
 
-def test_what_from_delayed_refuses_itself_is_one_sentence():
+def test_what_other_libraries_refuse_is_one_sentence(tmp_path):
     parts = frames(CODES, WORDS)
     lazy = dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[0][:0])
-    with pytest.raises(DataError, match=r"is not what its meta declares: .*'c'.* or verify_meta"):
-        TableEncoder("t").fit(lazy)
-
-
-def test_files_of_polars_that_differ_are_one_sentence(tmp_path):
-    as_parquet(frames(CODES, WORDS), tmp_path / "t")
-    lazy = pl.scan_parquet(tmp_path / "t" / "*.parquet")
-    with pytest.raises(DataError, match=r"The LazyFrame cannot be computed: .*column c: incoming"):
-        TableEncoder("t").fit(lazy)
+    files = pl.scan_parquet(as_parquet(parts, tmp_path / "t") / "*.parquet")
+    for table, words in (
+        (lazy, r"is not what its meta declares: .*'c'.* or verify_meta"),
+        (files, r"The LazyFrame cannot be computed: .*column c: incoming"),
+        (pl.scan_parquet("/nowhere/t.parquet"), "The LazyFrame cannot be computed: No such file"),
+    ):
+        with pytest.raises(DataError, match=words):
+            TableEncoder("t").fit(table)
 
 
 def test_a_column_of_nulls_in_a_file_has_the_type_of_the_others(tmp_path):

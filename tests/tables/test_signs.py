@@ -14,14 +14,13 @@ import daskls
 from daskls import DataError, TableEncoder
 from daskls.sources.base import TableOptions, TableSource
 from daskls.sources.encoding import ColumnEncoding, TableEncoding, UnseenCounts
-from daskls.sources.formats import open_source
 from daskls.sources.scan import scan_table
 from daskls.sources.signs import with_numbers
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
-few = hypothesis.settings(max_examples=80, deadline=None, derandomize=True, database=None)
+few = hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
 BLANKS = [None, "", " ", "\t ", "\u00a0"]
 # Numbers in the two ways, as countries with points and with commas write them.
 POINTS = re.compile(r"\d+(\.\d*)?|[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
@@ -119,7 +118,7 @@ def oracle(values):
     return signs.pop(), [a * b for a, b in zip(minus, bare, strict=True)]
 
 
-@hypothesis.settings(few, max_examples=200)
+@hypothesis.settings(few, max_examples=100)
 @hypothesis.given(
     st.one_of(
         columns_of_hands(),
@@ -231,13 +230,13 @@ def test_a_model_reads_signs_in_queries_as_in_training(tmp_path):
     assert "price: a number, written with $" in run("info", tmp_path / "m").stdout
 
 
-@pytest.mark.parametrize("value", ["€5", "$1,5", "$5 %", "much", "1,234"])
-def test_a_sign_that_training_rows_did_not_have_is_refused(value):
+def test_a_sign_that_training_rows_did_not_have_is_refused():
     encoder = TableEncoder("t").fit(PRICES)
-    with pytest.raises(
-        DataError, match=rf"'price' holds {re.escape(repr(value))} in row 7 |commas"
-    ):
-        encoder.transform(PRICES.assign(price=PRICES.price.where(PRICES.index != 7, value)))
+    for value in ("€5", "$1,5", "$5 %", "much", "1,234"):
+        given = PRICES.assign(price=PRICES.price.where(PRICES.index != 7, value))
+        words = rf"'price' holds {re.escape(repr(value))} in row 7 |commas"
+        with pytest.raises(DataError, match=words):
+            encoder.transform(given)
 
 
 def test_whole_numbers_with_signs_that_floats_do_not_hold_are_refused():
@@ -262,38 +261,20 @@ def test_categories_of_signed_numbers_stay_categories():
     assert column == ColumnEncoding("a", "category", ("$1", "$2"), fill=0.0)
 
 
-APART = {
-    "blank": " ",
-    "no-break": "\u00a0",
-    "narrow": "\u202f",
-    "apostrophe": "'",
-    "quote": "\u2019",
-}
-
-
-@pytest.mark.parametrize("name", APART)
+@pytest.mark.parametrize("mark", [" ", "\u00a0", "\u202f", "'", "\u2019"])
 @pytest.mark.parametrize("end", ["", ".50", ",50"])
-def test_thousands_that_are_apart_by_what_is_no_point_are_numbers(name, end, tmp_path):
+def test_thousands_that_are_apart_by_what_is_no_point_are_numbers(mark, end):
     numbers = 1000 + 12_345 * np.arange(N)
-    texts = [f"{number:,}".replace(",", APART[name]) + end for number in numbers]
-    pd.DataFrame({"a": texts, "y": np.arange(N) % 2}).to_csv(
-        tmp_path / "t.csv", sep=";", index=False
-    )
-    found = scan_table(open_source(tmp_path / "t.csv").open("y", None), "y", TableOptions())
-    column = found.encoding.columns[0]
+    texts = [f"{number:,}".replace(",", mark) + end for number in numbers]
+    column = column_of(texts, is_typed=False)
     assert column.kind == "number"
     np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers + bool(end) / 2)
 
 
-@pytest.mark.parametrize("texts", [["555 12", "44 1"], ["12 3456"] * 2, ["1 234", "x 234"]])
-def test_other_blanks_make_no_numbers(texts):
-    column = column_or_error([*texts] * 9, is_typed=False)
-    assert isinstance(column, str) or column.kind != "number"
-
-
-def test_points_that_part_thousands_twice_are_certain():
-    column = column_or_error([f"{i}.{i + 100}.000" for i in range(1, 90)], is_typed=False)
-    assert (column.kind, column.sign) == ("number", ",")
+def test_other_blanks_make_no_numbers():
+    for texts in (["555 12", "44 1"], ["12 3456"] * 2, ["1 234", "x 234"]):
+        column = column_or_error([*texts] * 9, is_typed=False)
+        assert isinstance(column, str) or column.kind != "number"
 
 
 def test_targets_of_1234_beside_decimal_commas_are_refused(tmp_path):

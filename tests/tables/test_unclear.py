@@ -9,7 +9,6 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import xarray as xr
 from support import python_env
@@ -33,21 +32,19 @@ def as_text(frame):
     return frame.assign(c=frame.c.astype(str))
 
 
-@pytest.mark.parametrize("cut", [pd.cut, pd.qcut])
-def test_intervals_are_categories_in_any_frame(cut, tmp_path):
-    frame = ROWS.assign(c=cut(ROWS.b, 4))
+def test_intervals_are_categories_in_any_frame(tmp_path):
+    frame = ROWS.assign(c=pd.qcut(ROWS.b, 4))
     model = daskls.VoronoiSVC(**SMALL).fit(frame, "t")
     wanted = daskls.VoronoiSVC(**SMALL).fit(as_text(frame), "t")
     assert model.table_ == wanted.table_
     assert model.table_.columns[-1].categories == tuple(sorted(frame.c.astype(str).unique()))
-    answers = wanted.predict(ROWS.assign(c=frame.c.astype(str))).tolist()
-    for query in (frame, as_text(frame), frame.assign(c=pd.array(frame.c))):
-        assert model.predict(query).tolist() == answers
-    lazy = dd.from_pandas(frame, npartitions=3)
-    assert daskls.VoronoiSVC(**SMALL).fit(lazy, "t").table_ == wanted.table_
-    assert model.predict(lazy).compute().tolist() == answers
+    answers = wanted.predict(as_text(frame)).tolist()
     as_text(frame).to_csv(tmp_path / "q.csv", index=False)
-    assert model.predict(tmp_path / "q.csv").tolist() == answers
+    lazy = dd.from_pandas(frame, npartitions=3)
+    assert TableEncoder("t").fit(lazy).table_ == wanted.table_
+    given = frame, as_text(frame), frame.assign(c=pd.array(frame.c)), lazy, tmp_path / "q.csv"
+    for query in given:
+        assert np.asarray(model.predict(query)).tolist() == answers
     with pytest.warns(UserWarning, match=r"no training row had: 240 in 'c' \('\(.*\]' in row 0 "):
         model.predict(frame.assign(c=pd.cut(ROWS.b, 3)))
 
@@ -70,43 +67,29 @@ OBJECTS = {
 }
 
 
-@pytest.mark.parametrize("kind", OBJECTS)
-def test_columns_of_objects_in_a_dask_frame_are_what_their_values_are(kind):
-    frame = ROWS.assign(o=pd.Series(OBJECTS[kind], dtype=object))
-    with dask.config.set({"dataframe.convert-string": False}):
-        lazy = dd.from_pandas(frame, npartitions=3)
-        assert str(lazy.dtypes["o"]) == "object"
-        encoder = TableEncoder("t").fit(lazy)
-        assert encoder.table_ == TableEncoder("t").fit(frame).table_
-        assert encoder.table_.columns[-1].kind == kind
-        model = daskls.VoronoiSVC(**SMALL).fit(lazy, "t")
-        assert model.predict(lazy).compute().tolist() == model.predict(frame).tolist()
+def test_columns_of_objects_in_a_dask_frame_are_what_their_values_are():
+    for kind, values in OBJECTS.items():
+        frame = ROWS.assign(o=pd.Series(values, dtype=object))
+        with dask.config.set({"dataframe.convert-string": False}):
+            lazy = dd.from_pandas(frame, npartitions=3)
+            assert str(lazy.dtypes["o"]) == "object"
+            encoder = TableEncoder("t").fit(lazy)
+            assert encoder.table_ == TableEncoder("t").fit(frame).table_
+            assert encoder.table_.columns[-1].kind == kind
+            np.testing.assert_array_equal(encoder.transform(lazy), encoder.transform(frame))
 
 
-def mixed(values):
-    return {
-        "pandas": ROWS.assign(o=pd.Series(values, dtype=object)),
-        "xarray": xr.Dataset(
-            {
-                "a": ("r", ROWS.a.to_numpy()),
-                "o": ("r", values),
-                "t": ("r", np.array(ROWS.t, dtype=object)),
-            }
-        ),
-    }
-
-
-@pytest.mark.parametrize("kind", ["pandas", "xarray", "Dask"])
 @pytest.mark.parametrize("value", [object(), 1])
-def test_a_column_of_mixed_values_is_named(kind, value):
+def test_a_column_of_mixed_values_is_named(value):
     values = np.array([value, "x"] * (N // 2), dtype=object)
+    frame = ROWS.assign(o=pd.Series(values))
+    columns = {"o": ("r", values), "t": ("r", np.array(ROWS.t, dtype=object))}
     with dask.config.set({"dataframe.convert-string": False}):
-        lazy = dd.from_pandas(mixed(values)["pandas"], npartitions=2)
-        table = {**mixed(values), "Dask": lazy}[kind]
-        with pytest.raises(
-            DataError, match=r"column 'o' that is neither numbers nor text .*astype"
-        ):
-            TableEncoder("t").fit(table)
+        for table in (frame, xr.Dataset(columns), dd.from_pandas(frame, npartitions=2)):
+            with pytest.raises(
+                DataError, match=r"column 'o' that is neither numbers nor text .*astype"
+            ):
+                TableEncoder("t").fit(table)
 
 
 def test_a_sparse_column_is_named():
@@ -176,12 +159,10 @@ def test_a_file_of_arrays_is_planned_by_its_rows(name, tmp_path):
     given = ("--label", label) if label else ()
     assert "240 rows" in run("plan", path, *given).stdout
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_damaged_file_of_arrays_is_not_planned(tmp_path):
-    (tmp_path / "t.npz").write_bytes(b"nothing")
-    with pytest.raises(DataError, match=r"is not an .npz archive"):
-        daskls.VoronoiSVC(**SMALL).plan(tmp_path / "t.npz")
+    if name == "t.npz":
+        path.write_bytes(b"nothing")
+        with pytest.raises(DataError, match=r"is not an .npz archive"):
+            daskls.VoronoiSVC(**SMALL).plan(path)
 
 
 # Damaged files.
@@ -202,14 +183,10 @@ def broken_files(folder):
     contents = {
         "half.parquet": (parquet[: len(parquet) // 2], "is not a Parquet file: "),
         "footer.parquet": (damaged(parquet, -900, -8) + parquet[-8:], "is not a Parquet file: "),
-        "empty.parquet": (b"", "is not a Parquet file: "),
-        "text.parquet": (text, "is not a Parquet file: "),
         "half.csv.gz": (packed[: len(packed) // 2], "cannot be read: "),
-        "plain.csv.gz": (text, "cannot be read: "),
         "empty.csv": (b"", "is empty; it must have a line of names and rows"),
         "blank.csv": (b"\n\r\n", "is empty; it must have a line of names and rows"),
         "names.csv": (b"a,b,t\n", "has no rows|has 0 rows"),
-        "bare-names.csv": (b"a,b,t", "has no rows|has 0 rows"),
         "sep.csv": (b"sep=;\n", "has no line of names and no rows"),
         "ragged.csv": (b"a,b,t\n1,2,x\n3,4\n", "Expected 3 columns, got 2: 3,4. Correct or remo"),
         "quote.csv": (b'a,b,t\n1,"2,x\n3,4,y\n', "cannot be read as a table: .*Correct or remove"),
@@ -231,13 +208,12 @@ def broken_files(folder):
 def test_what_cannot_be_read_is_one_sentence(tmp_path):
     model = daskls.VoronoiSVC(**SMALL).fit(ROWS, "t")
     for name, words in broken_files(tmp_path):
-        calls = {
-            "fit": lambda path: daskls.VoronoiSVC(**SMALL).fit(path, "t"),
-            "convert": lambda path: convert(path, tmp_path / "d", label="t"),
-            "predict": model.predict,
-            "score": model.score,
-        }
-        for call in calls.values():
+        for call in (
+            lambda path: daskls.VoronoiSVC(**SMALL).fit(path, "t"),
+            lambda path: convert(path, tmp_path / "d", label="t"),
+            model.predict,
+            model.score,
+        ):
             with pytest.raises(DataError, match=words) as told:
                 call(tmp_path / name)
             assert "\n" not in str(told.value), name
@@ -252,8 +228,3 @@ def test_a_parquet_file_that_is_cut_while_it_is_read_is_one_sentence(tmp_path):
         DataError, match=r"t\.parquet cannot be read: .*has changed; write it again"
     ):
         list(source.batches(["a"]))
-
-
-def test_a_lazy_frame_of_no_file_is_one_sentence():
-    with pytest.raises(DataError, match=r"The LazyFrame cannot be computed: No such file"):
-        TableEncoder("t").fit(pl.scan_parquet("/nowhere/t.parquet"))

@@ -1,0 +1,159 @@
+"""Folders and patterns of files, and the columns that the names of folders hold."""
+
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+import hypothesis
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import strategies as st
+from support import HERE
+from support import run_cli as run
+
+import daskls
+from daskls import DataError, TableEncoder
+from daskls.datasets import convert
+from daskls.sources.formats import open_source
+
+RNG = np.random.default_rng(0)
+N = 80
+SMALL = {"cell_size": 200, "C": 1.0, "gamma": 5.0, "random_state": 0}
+PLAIN = pd.DataFrame(RNG.random((N, 2)), columns=["a", "b"])
+PLAIN["t"] = np.where(PLAIN.a > PLAIN.b, "over", "under")
+
+
+def test_a_folder_of_text_files_is_one_table(tmp_path):
+    for suffix, sep in (("csv", ","), ("tsv", "\t"), ("csv.gz", ",")):
+        folder = tmp_path / suffix
+        folder.mkdir()
+        for i, own in enumerate(np.array_split(np.arange(N), 11)):
+            PLAIN.iloc[own].to_csv(folder / f"part-{i}.{suffix}", index=False, sep=sep)
+        (folder / "README.txt").write_text("made by hand")
+        (folder / "_SUCCESS").touch()
+        (folder / ".part-0.csv.crc").touch()
+        data = convert(folder, tmp_path / f"{suffix}.zarr", label="t", dtype="float64")
+        np.testing.assert_array_equal(data.X[:], PLAIN[["a", "b"]])
+        encoder = TableEncoder("t").fit(folder)
+        np.testing.assert_array_equal(encoder.to_zarr(folder, folder / "d").X[:], data.X[:])
+    PLAIN.to_parquet(tmp_path / "csv" / "more.parquet")
+    with pytest.raises(
+        DataError, match=r"files of one table have one suffix.* by a pattern, as in"
+    ):
+        daskls.VoronoiSVC(**SMALL).fit(tmp_path / "csv", "t")
+
+
+def by_value(folder, suffix, frame=PLAIN):
+    """Write rows in folders named by two columns; return them in the order of the files."""
+    years, kinds = 2000 + np.arange(N) % 2 * 10, np.array(["b c", "a"])[np.arange(N) // 40]
+    # In the order of the files.
+    order = list(frame.assign(year=years, kind=kinds).groupby(["year", "kind"]))
+    for (year, kind), own in order:
+        path = folder / f"year={year}" / f"kind={quote(kind)}"
+        path.mkdir(parents=True)
+        rest = own.drop(columns=["year", "kind"])
+        if suffix == "csv":
+            rest.to_csv(path / "part-0.csv", index=False)
+        else:
+            rest.to_parquet(path / "part-0.parquet")
+    return pd.concat([own for _, own in order], ignore_index=True)
+
+
+PATTERNS = ["", "*", "year=*", "*/*", "*/*/*", "year=20?0/kind=*/part-0.*"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_folders_named_by_values_hold_columns(pattern, suffix, tmp_path):
+    frame = by_value(tmp_path / "t", suffix)
+    given = tmp_path / "t" / pattern
+    encoder = TableEncoder("t").fit(given)
+    assert encoder.feature_names_in_.tolist() == ["a", "b", "year", "kind"]
+    wanted = TableEncoder("t").fit(frame)
+    assert encoder.table_.feature_names == wanted.table_.feature_names
+    data = encoder.to_zarr(given, tmp_path / "d")
+    np.testing.assert_array_equal(data.X[:], wanted.transform(frame))
+    for label in ("kind", "year"):
+        made = convert(given, tmp_path / label, label=label)
+        np.testing.assert_array_equal(np.array(made.classes)[made.y[:]], frame[label])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_models_of_folders_named_by_values(suffix, tmp_path):
+    frame = by_value(tmp_path / "t", suffix)
+    model = daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t", "t")
+    wanted = daskls.VoronoiSVC(**SMALL).fit(frame, "t")
+    answers = wanted.decision_function(frame)
+    for query in (tmp_path / "t", frame):
+        np.testing.assert_array_equal(model.decision_function(query), answers)
+    assert model.score(tmp_path / "t") == wanted.score(frame)
+    assert model.plan(tmp_path / "t", "t").n_features == wanted.plan(frame, "t").n_features
+    run("fit", tmp_path / "t", tmp_path / "m", "--label", "kind", *HERE)
+    run("predict", tmp_path / "m", tmp_path / "t", tmp_path / "out.csv", *HERE)
+    assert len(pd.read_csv(tmp_path / "out.csv")) == N
+
+
+@hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@hypothesis.given(st.lists(st.text("aä /=%+&.5", min_size=1, max_size=4), min_size=1, max_size=6))
+def test_values_in_the_names_of_folders_are_those_written(texts):
+    frame = pd.DataFrame({"a": range(len(texts)), "c": [f"{text}x" for text in texts]})
+    with tempfile.TemporaryDirectory() as folder:
+        frame.to_parquet(f"{folder}/t", partition_cols=["c"])
+        table = open_source(f"{folder}/t").open(None, Path(folder))
+        read = pd.concat([batch.to_pandas() for batch in table.batches(["c", "a"])])
+    found = read.sort_values("a").c.tolist()
+    assert found == frame.c.tolist()
+    assert table.names == ["a", "c"]
+
+
+def test_folders_of_files_without_names(tmp_path):
+    for year in (2000, 2010):
+        (tmp_path / f"year={year}").mkdir()
+        own = PLAIN.iloc[: N // 2] if year == 2000 else PLAIN.iloc[N // 2 :]
+        own.to_csv(tmp_path / f"year={year}" / "p.csv", index=False, header=False)
+    model = daskls.VoronoiSVC(**SMALL).fit(tmp_path / "*", "2")
+    frame = PLAIN.assign(year=np.repeat([2000, 2010], N // 2))
+    wanted = daskls.VoronoiSVC(**SMALL).fit(frame, "t").decision_function(frame)
+    np.testing.assert_array_equal(model.decision_function(tmp_path / "*"), wanted)
+
+
+def test_values_of_folders_are_read_as_columns_are(tmp_path):
+    frame = PLAIN.assign(year=[2000, None] * (N // 2)).astype({"year": "Int64"})
+    frame.to_parquet(tmp_path / "t", partition_cols=["year"])
+    (column,) = TableEncoder("t").fit(tmp_path / "t").table_.columns[2:]
+    assert (column.name, column.kind, column.fill) == ("year", "number", 2000)
+    # Numbers keep their spelling.
+    for kind in ("01", "02", "1e3"):
+        (tmp_path / "u" / f"kind={kind}").mkdir(parents=True)
+        PLAIN.to_parquet(tmp_path / "u" / f"kind={kind}" / "rows.parquet", index=False)
+    found = TableEncoder("t").fit(tmp_path / "u").table_.columns[2]
+    assert found.categories == ("01", "02", "1e3")
+    # One of them is a table of its own.
+    for given in ("kind=01", "kind=01/*.parquet", "kind=01/row?.parquet"):
+        encoder = TableEncoder("t").fit(tmp_path / "u" / given)
+        assert encoder.feature_names_in_.tolist() == ["a", "b"]
+
+
+def test_files_in_folders_of_other_columns_are_refused(tmp_path):
+    by_value(tmp_path / "t", "csv")
+    PLAIN.to_csv(tmp_path / "t" / "more.csv", index=False)
+    words = r"in the names of its folders .*, and .* has .*\. Files of one table have the same"
+    with pytest.raises(DataError, match=words):
+        daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t", "t")
+    (tmp_path / "t" / "more.csv").unlink()
+    by_value(tmp_path / "u", "csv", PLAIN.rename(columns={"b": "c"}))
+    for path in (tmp_path / "u").rglob("*.csv"):
+        path.write_text(path.read_text().replace("c,", "year,", 1))
+    with pytest.raises(DataError, match=r"holds '.*' in column 'year', and its folder is year=20"):
+        daskls.VoronoiSVC(**SMALL).fit(tmp_path / "u", "t")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_column_may_be_in_files_and_in_names_of_folders(ending, tmp_path):
+    for place, year in ((f"year={2000 + i}", 2000 + i) for i in range(3)):
+        (tmp_path / "t" / place).mkdir(parents=True)
+        own = PLAIN[year % 3 :: 3].assign(year=year)
+        getattr(own, f"to_{ending}")(tmp_path / "t" / place / f"rows.{ending}", index=False)
+    (year,) = TableEncoder("t").fit(tmp_path / "t").table_.columns[2:]
+    assert (year.name, year.kind) == ("year", "number")

@@ -1,0 +1,90 @@
+"""An index that pandas wrote: no feature, but read where it is asked for."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from tables.containers import written
+
+from daskls import DataError, TableEncoder, VoronoiSVC
+
+RNG = np.random.default_rng(0)
+N = 240
+ROWS = pd.DataFrame({"age": RNG.integers(18, 80, N) * 1.0, "income": RNG.random(N) * 10})
+ROWS["kind"] = np.where((ROWS.age > 50) ^ (ROWS.income > 5), "buys", "looks")
+KINDS = {
+    "Parquet": written("to_parquet", "rows.parquet"),
+    "Arrow": lambda frame, _: pa.Table.from_pandas(frame),
+}
+
+
+def fitted(*given, **options):
+    return VoronoiSVC(200, C=1.0, gamma=1.0, random_state=0).fit(*given, **options)
+
+
+def assert_same(model, wanted):
+    np.testing.assert_array_equal(model.decision_function(ROWS), wanted.decision_function(ROWS))
+
+
+def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
+    frame = ROWS.sort_values("kind")
+    wanted = fitted(frame, "kind")
+    assert wanted.table_.column_names == ["age", "income"]
+    for write in KINDS.values():
+        assert_same(fitted(write(frame, tmp_path), "kind"), wanted)
+    # Files with and without one are one table.
+    frame[:100].to_csv(tmp_path / "1.csv")
+    frame[100:].to_csv(tmp_path / "2.csv", index=False)
+    with pytest.warns(UserWarning, match="first column of .*csv has no name: it is taken for an"):
+        assert_same(fitted(tmp_path / "*.csv", "kind"), wanted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_is_read_where_it_is_asked_for(kind, tmp_path):
+    rows = ROWS.assign(w=np.arange(N) % 3 + 1.0)
+    wanted = fitted(rows, "kind", "w")
+    # As labels and as weights; a name that the index has is left out as any other.
+    for frame, options in (
+        (rows.set_index(["kind", "w"]), {}),
+        (rows.set_axis(RNG.permutation(N)).rename_axis("id"), {"drop": ["id"]}),
+    ):
+        assert_same(fitted(KINDS[kind](frame, tmp_path), "kind", "w", **options), wanted)
+    # As a feature of a trained model; only then is it one.
+    named = KINDS[kind](rows.set_index("age"), tmp_path)
+    np.testing.assert_array_equal(wanted.decision_function(named), wanted.decision_function(ROWS))
+    with pytest.warns(UserWarning, match=r"The index of .* is left out: age\. Write the DataFrame"):
+        assert fitted(named, "kind", "w").table_.column_names == ["income"]
+
+
+def test_a_label_in_the_index_is_found_by_its_usual_name(tmp_path):
+    rows = ROWS.rename(columns={"kind": "label"})
+    # A column comes before an index.
+    for frame in (rows.set_index("label"), rows.rename_axis("target")):
+        with pytest.warns(UserWarning, match="it is 'label'"):
+            model = fitted(KINDS["Parquet"](frame, tmp_path))
+        assert model.table_.column_names == ["age", "income"]
+
+
+def test_what_is_an_index_in_some_files_alone_is_no_label(tmp_path):
+    (tmp_path / "rows").mkdir()
+    ROWS[:100].set_index("kind").to_parquet(tmp_path / "rows" / "0.parquet")
+    ROWS[100:][["age", "income"]].to_parquet(tmp_path / "rows" / "1.parquet")
+    with pytest.raises(DataError, match=r"has no column 'kind'; its 2 columns are: age, income"):
+        fitted(tmp_path / "rows", "kind")
+    # In the index of one file, a column of the other: in both.
+    ROWS[100:].to_parquet(tmp_path / "rows" / "1.parquet")
+    assert_same(fitted(tmp_path / "rows", "kind"), fitted(ROWS, "kind"))
+
+
+def test_a_label_without_a_name_is_no_index(tmp_path):
+    frame = ROWS[["kind", "income"]].rename(columns={"kind": ""})
+    for columns in (["", "income"], ["income", ""]):
+        frame[columns].to_csv(tmp_path / "rows.csv", index=False)
+        assert fitted(tmp_path / "rows.csv", "").table_.column_names == ["income"]
+
+
+@pytest.mark.parametrize("told", [b"no JSON", b'{"index_columns": null}'])
+def test_an_index_that_cannot_be_read_is_none(told):
+    table = pa.table({"a": np.arange(60.0), "y": [0, 1] * 30})
+    table = table.replace_schema_metadata({b"pandas": told})
+    assert TableEncoder("y").fit(table).table_.column_names == ["a"]

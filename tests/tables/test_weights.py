@@ -1,0 +1,127 @@
+"""Weights of the rows of a table, in `fit` and in `score`: an array, or a column."""
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import zarr
+from sklearn.metrics import accuracy_score, d2_pinball_score, r2_score
+from support import HERE, PAPERS, as_options
+from support import run_cli as run
+from tables.containers import TABLES
+
+import daskls
+from daskls import DataError, VoronoiSVC
+
+RNG = np.random.default_rng(0)
+N = 300
+ROWS = pd.DataFrame(RNG.random((N, 2)), columns=["a", "b"])
+ROWS["t"] = np.where(ROWS.a + RNG.normal(0, 0.2, N) > 0.5, "over", "under")
+ROWS["v"] = ROWS.a + RNG.normal(0, 0.2, N)
+# Only rows in which the answer is likely wrong count.
+ROWS["w"] = (np.abs(ROWS.a - 0.5) < 0.1) * RNG.integers(1, 9, N)
+WEIGHED = ROWS[["a", "b", "t"]].assign(w=RNG.integers(0, 3, N) / 2)
+SMALL = {"cell_size": 200, "C": 1.0, "gamma": 1.0, "random_state": 0}
+PARAMS = {**SMALL, **PAPERS}
+
+
+def fitted(*given):
+    return VoronoiSVC(**PARAMS).fit(*given)
+
+
+@pytest.mark.parametrize("container", ["CSV", "Parquet file", "pandas", "Dask DataFrame", "Polars"])
+def test_weights_are_those_of_the_numpy_route(container, tmp_path):
+    X, y, w = WEIGHED[["a", "b"]].to_numpy(), WEIGHED.t.to_numpy(), WEIGHED.w.to_numpy()
+    values = fitted(X, y, w).decision_function(X)
+    assert (values != fitted(X, y).decision_function(X)).any()
+    model = fitted(TABLES[container](WEIGHED, tmp_path), "t", "w")
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(model.decision_function(ROWS), values)
+    assert "weights: w" in model.table_.describe()
+    # A query needs none, and one that has it is scored without.
+    assert model.score(WEIGHED) == model.score(WEIGHED.drop(columns="w"))
+    # Beside the table.
+    model = fitted(TABLES[container](WEIGHED.drop(columns="w"), tmp_path), "t", w)
+    np.testing.assert_array_equal(model.decision_function(ROWS), values)
+
+
+def test_weights_on_the_command_line(tmp_path):
+    path = TABLES["CSV"](WEIGHED, tmp_path)
+    fit = ("fit", path, tmp_path / "m", "--label", "t", *as_options(**PARAMS))
+    assert "weights: w" in run(*fit, "--weight", "w", *HERE).stdout
+    model = fitted(path, "t", "w")
+    run("predict", tmp_path / "m", path, tmp_path / "out.csv", *HERE)
+    assert pd.read_csv(tmp_path / "out.csv").t.tolist() == model.predict(path).tolist()
+    assert daskls.load(tmp_path / "m").table_ == model.table_
+    # No cluster is started for it: this address leads to none.
+    nowhere = ("--scheduler", "tcp://127.0.0.1:1", "--quiet")
+    fit = ("fit", path, tmp_path / "n", "--label", "t", "--weight", "weight")
+    assert "4 columns are: a, b, t, w" in run(*fit, *nowhere, code=1).stderr
+
+
+def test_weights_that_are_none_are_refused():
+    w = WEIGHED.w
+    for name, own, words in (
+        ("v", w, "'v', which is no column of"),
+        ("t", w, "which holds the labels of"),
+        ("w", w.where(w.index != 7), "that of row 7 is nan"),
+        ("w", w.astype(str).where(w.index != 3, "much"), "'w' holds 'much' in row 3 "),
+    ):
+        with pytest.raises(DataError, match=words):
+            fitted(WEIGHED.assign(w=own), "t", name)
+
+
+@pytest.fixture(scope="module")
+def models():
+    X, params = ROWS[["a", "b"]], SMALL
+    quantiles = daskls.VoronoiQuantileRegressor(quantile=0.3, **params)
+    return {
+        "t": (VoronoiSVC(**params).fit(X.assign(t=ROWS.t), "t"), accuracy_score),
+        "v": (daskls.VoronoiSVR(**params).fit(X.assign(v=ROWS.v), "v"), r2_score),
+        "quantile": (
+            quantiles.fit(X.assign(v=ROWS.v), "v"),
+            lambda y, own, **weights: d2_pinball_score(y, own, alpha=0.3, **weights),
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "container"),
+    [
+        *(("t", name) for name in ("CSV", "Parquet file", "pandas", "Polars", "Dask DataFrame")),
+        *(("v", "CSV"), ("quantile", "pandas")),
+    ],
+)
+def test_a_score_is_weighed_by_a_column_or_an_array(kind, container, models, tmp_path):
+    model, measure = models[kind]
+    label, rows = model.table_.label, TABLES[container](ROWS, tmp_path)
+    answers = np.asarray(model.predict(rows))
+    wanted = measure(ROWS[label], answers, sample_weight=ROWS.w)
+    assert abs(wanted - measure(ROWS[label], answers)) > 0.05
+    zarr.save_array(tmp_path / "w.zarr", ROWS.w.to_numpy())
+    own = ROWS.w.to_numpy()
+    for weight in ("w", own, da.from_array(own, chunks=70), ROWS.w, str(tmp_path / "w.zarr")):
+        assert model.score(rows, label, sample_weight=weight) == pytest.approx(wanted, abs=1e-9)
+    assert model.score(rows, sample_weight="w") == pytest.approx(wanted, abs=1e-9)
+    # A feature may weigh the rows.
+    wanted = measure(ROWS[label], answers, sample_weight=ROWS.a)
+    assert model.score(rows, label, "a") == pytest.approx(wanted)
+
+
+WRONG = [
+    ("u", "sample_weight is 'u', which is no column of .*columns are: a, b, t, v, w"),
+    ("t", "which holds the labels"),
+    ("gaps", "sample_weight is nan in row 7"),
+    (np.ones(299), "X has 300 rows, sample_weight has 299. Pass one value per row"),
+    (np.r_[np.ones(299), np.nan], "sample_weight is nan in row 299; weights are finite"),
+    (np.r_[-1.0, np.ones(299)], "sample_weight is -1 in row 0; weights are finite and not neg"),
+    (np.zeros(300), "sample_weight is 0 in all rows"),
+]
+
+
+def test_weights_by_which_nothing_can_be_scored_are_refused(models, tmp_path):
+    rows = ROWS.assign(gaps=ROWS.w.where(ROWS.index != 7))
+    for table in (rows, TABLES["CSV"](rows, tmp_path)):
+        for weight, words in WRONG:
+            with pytest.raises(DataError, match=words):
+                models["t"][0].score(table, "t", sample_weight=weight)
