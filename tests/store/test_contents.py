@@ -1,7 +1,6 @@
 """The tables of what a store holds say what each method writes, and the page is made from them."""
 
 import runpy
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +8,8 @@ import pytest
 
 import daskls
 from daskls.methods.base import method_of
-from daskls.registry import METHODS, load_object
-from daskls.store.artifact import open_artifact, read_arrays
-from daskls.store.contents import SHARED_PARTS, StorePart
+from daskls.store.artifact import read_arrays
+from daskls.store.contents import SHARED_PARTS
 from daskls.store.folder import Folder
 from daskls.store.layout import Root
 
@@ -140,44 +138,6 @@ def test_the_tables_are_what_stores_hold(stores):
             seen |= own
     # And no row of it is of what nobody writes.
     assert known - seen == UNSEEN
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_finished_model_is_artifacts_and_nothing_else(case, tmp_path):
-    estimator, labels, params = CASES[case]
-    getattr(daskls, estimator)(store=tmp_path, random_state=0, **params).fit(*draw_rows(labels))
-    store = Folder(str(tmp_path))
-    assert {"root", "index"} < set(store.below())
-    for key in store.below():
-        open_artifact(store, key).check()
-
-
-def test_a_wrong_dtype_or_shape_is_noticed():
-    array = ("gamma", "float64", "cells")
-    assert is_kind(array, "gamma", np.zeros(3))
-    assert not is_kind(array, "gamma", np.zeros(3, "f4"))
-    assert not is_kind(array, "gamma", np.zeros((3, 1)))
-    assert not is_kind(array, "gammas", np.zeros(3))
-
-
-def test_what_goes_with_a_part_is_told_by_its_key():
-    part = StorePart("a-*/*/*.b", "", "* any", follows=("{series}-*", "{folder}/c", "b/{name}"))
-    assert part.matches("a-1/x-2/7.f.b")
-    assert not part.matches("a-1/x-2/y/7.b")
-    assert part.followers("a-1/x-2/7.f.b") == {"a-1/x-*", "a-1/x-2/c", "b/7.f.b"}
-
-
-def test_what_follows_is_a_part_of_the_table():
-    n_followers = 0
-    for entry in METHODS:
-        table = (*SHARED_PARTS, *load_object(entry.method).parts())
-        tops = {part.top for part in table}
-        for part in table:
-            for key in part.followers(part.key.replace("*", "x-1")):
-                top = key.partition("/")[0].replace("*", "x-1")
-                assert any(fnmatchcase(top, own) for own in tops), (part.key, key)
-                n_followers += 1
-    assert n_followers > len(METHODS)
 
 
 def test_the_page_is_made_from_the_tables():

@@ -1,11 +1,9 @@
 """Rows come back leaf by leaf as they were written, in the order of their numbers."""
 
-import shutil
 from contextlib import suppress
 
 import numpy as np
 import pytest
-from damages import DAMAGES, files_of
 from support import Calls
 
 from daskls.errors import DamageError
@@ -96,18 +94,6 @@ def test_leaves_that_are_read_together(tmp_path, monkeypatch, group_blocks, most
                 assert getattr(own, name).flags.c_contiguous
 
 
-def test_windows_hold_every_leaf_once(tmp_path):
-    for n_leaves in range(1, 40):
-        for n in range(1, 40):
-            exchange = Exchange(str(tmp_path), 100, n_leaves, 1, "<f4", group_blocks=n)
-            windows = [exchange.window(i) for i in range(exchange.n_windows)]
-            leaves = [leaf for first, stop in windows for leaf in range(first, stop)]
-            assert leaves == list(range(n_leaves))
-            assert all(
-                a <= leaf < b for leaf in leaves for a, b in [windows[exchange._window_of(leaf)]]
-            )
-
-
 def test_blocks_are_merged_in_ranges_of_leaves_and_large_leaves_block_by_block(
     tmp_path, monkeypatch
 ):
@@ -161,51 +147,6 @@ def test_requests_are_as_the_plan_says(tmp_path, monkeypatch):
     assert 0 <= stored - plan.nbytes <= 1000 * len(files)
 
 
-def read_all(exchange, rebuild):
-    """Return the rows of all leaves, as bytes; what is made of blocks is anew, or what it was."""
-    drop_caches()
-    if rebuild:
-        Folder(exchange.location).drop("manifest-*")
-        put_together(exchange)
-    leaves = [exchange.read_leaf(leaf) for leaf in range(exchange.n_leaves)]
-    names = ("X", "targets", "weights", "numbers")
-    return [[getattr(rows, name).tobytes() for name in names] for rows in leaves]
-
-
-def error_of(exchange, rebuild, expected):
-    """Return what reading raises, or None if it gives what was written."""
-    try:
-        assert read_all(exchange, rebuild) == expected
-    except DamageError as error:
-        return error
-    return None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rebuild", [False, True])
-@pytest.mark.parametrize("damage", sorted(DAMAGES))
-@pytest.mark.parametrize("group_blocks", [1, 3])
-def test_every_damage_is_noticed(tmp_path, damage, rebuild, group_blocks):
-    (tmp_path / "m").mkdir()
-    exchange, _, _ = write(tmp_path / "m" / "x", (40, 0, 30, 20), 2, group_blocks=group_blocks)
-    put_together(exchange)
-    expected = read_all(exchange, rebuild)
-    rng, n_noticed = np.random.default_rng(0), 0
-    shutil.copytree(tmp_path / "m", tmp_path / "kept")
-    for _ in range(2):
-        for file in files_of(tmp_path / "m"):
-            DAMAGES[damage](file, rng, tmp_path / "m")
-            # An error, or what was written: what a removed file was made of is there, and what
-            # nobody reads may be damaged.
-            error = error_of(exchange, rebuild, expected)
-            if error is not None:
-                n_noticed += 1
-                assert "/m/x/" in error.where
-            shutil.rmtree(tmp_path / "m")
-            shutil.copytree(tmp_path / "kept", tmp_path / "m")
-    assert n_noticed >= (0 if rebuild and damage == "removed" else 6)
-
-
 def test_a_block_whose_offsets_are_not_those_of_its_leaves(tmp_path):
     exchange, _, _ = write(tmp_path / "x", (90,), 2)
     opened = open_artifact(tmp_path, "x/block-000000")
@@ -242,27 +183,6 @@ def test_a_removal_that_is_cut_off_leaves_nothing_stale(
     with suppress(KeyboardInterrupt):
         exchange.drop_block(3)
     monkeypatch.undo()
-    own = np.arange(70, 90)
-    exchange.write_block(3, rows.take(own), [leaves[0][own]], 3)
-    put_together(exchange)
-    assert_leaves(exchange, rows, leaves)
-
-
-def test_of_two_grids_the_one_that_is_further_comes_first(tmp_path):
-    first, *_ = write(tmp_path / "exchange-1", (40, 50), 1)
-    write(tmp_path / "exchange-2", (30, 30, 30), 1)
-    assert stored_grids(tmp_path) == [(40, 50), (30, 30, 30)]
-    first.drop_block(1)
-    assert stored_grids(tmp_path) == [(30, 30, 30), (40, 50)]
-
-
-def test_a_damaged_block_goes_with_what_was_made_of_it(tmp_path):
-    exchange, rows, leaves = write(tmp_path / "x", (40, 0, 30, 20), 1, group_blocks=2)
-    put_together(exchange)
-    exchange.drop_block(3)
-    left = {file.name for file in files_of(tmp_path / "x")}
-    blocks = {f"block-{i:06d}" for i in range(3)}
-    assert left == {"grid", *blocks, "group-000000-000000", "group-000000-000001"}
     own = np.arange(70, 90)
     exchange.write_block(3, rows.take(own), [leaves[0][own]], 3)
     put_together(exchange)

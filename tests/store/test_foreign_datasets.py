@@ -4,17 +4,15 @@ import fsspec
 import numpy as np
 import pytest
 import zarr
-from support import HERE, PAPERS, as_options, assert_same_model, checkers, run_cli, small_svc
+from support import HERE, assert_same_model, checkers, run_cli, small_svc
 from typer.testing import CliRunner
 
-import daskls
 from daskls import FalkNoiseFilter, StoreError
 from daskls.cli import app
 from daskls.store.dataset import DatasetWriter, open_dataset
 
 N = 300
 X, Y = checkers(N)
-SMALL = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS)
 
 
 def write_artifact(path, y=Y, zarr_format=3, **attributes):
@@ -51,18 +49,6 @@ def test_anybodys_group_is_a_data_set(zarr_format, labels, tmp_path):
     keep = noise.keep_.compute()
     names = cleaned.y[:] if cleaned.classes is None else np.array(cleaned.classes)[cleaned.y[:]]
     assert names.tolist() == labels[keep].tolist()
-
-
-def test_the_command_line_takes_it(tmp_path):
-    path = write_artifact(tmp_path / "d", Y + 5, origin="a telescope")
-    text = run("info", path)
-    assert "300" in text
-    run("fit", path, tmp_path / "m", *SMALL, "--class-weight", "5=2,6=1", *HERE)
-    assert daskls.load(tmp_path / "m").classes_.tolist() == [5, 6]
-    expected = small_svc(class_weight={5: 2.0, 6: 1.0}).fit(X, Y + 5)
-    assert_same_model(tmp_path / "m", expected)
-    run("predict", tmp_path / "m", path, tmp_path / "out", *HERE)
-    assert zarr.open_array(tmp_path / "out")[:].tolist() == expected.predict(X).tolist()
 
 
 def test_attributes_of_others_are_their_own(tmp_path):

@@ -16,7 +16,7 @@ from support import checkers, python_env, small_svc
 
 from daskls import StoreError
 from daskls.store import owner
-from daskls.store.folder import NO_LINKS, Folder
+from daskls.store.folder import NO_LINKS
 from daskls.store.objects import ROOT
 from daskls.store.owner import OWNER, check_owner, own_store
 
@@ -151,14 +151,6 @@ def test_a_process_of_the_same_number_is_not_the_owner(store):
             check_owner(store)
 
 
-def test_a_fit_of_this_process_that_ended_without_giving_back(store):
-    with own_store(store):
-        content = (store / OWNER).read_bytes()
-    (store / OWNER).write_bytes(content)
-    with own_store(store):
-        check_owner(store)
-
-
 def test_elsewhere_an_owner_is_gone_when_it_gives_no_sign(left):
     store = left
     # The same host's name and number: what counts is the machine's run, and the container.
@@ -199,21 +191,6 @@ def test_an_owner_that_lost_its_store_finds_out(store):
             check_owner(store)
     # What is another's now stays.
     assert json.loads((store / OWNER).read_text())["token"] == "other"
-
-
-def test_an_owner_that_was_taken_for_the_one_before_finds_out(left, dead):
-    # A contender that was suspended after it saw the dead owner, for so long that another came.
-    told = rf"taken over by process {os.getpid()} on"
-    other = owner.Ownership(Folder(str(left)))
-    seen = iter([dead] * 2)
-    other._read = lambda key=OWNER: next(seen, None)
-    with pytest.raises(StoreError, match=told), own_store(left):
-        other.acquire()
-    other.release()
-    assert (left / OWNER).read_bytes() == other.content
-    del other._read
-    other.release()
-    assert not (left / OWNER).exists()
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -289,30 +266,6 @@ for number, store in enumerate(sys.argv[1:]):
     [t.join() for t in threads]
 print(len(set(wins)))
 """
-
-
-def test_a_contender_waits_for_another_that_replaces_a_dead_owner(left, dead):
-    (left / OWNER).write_bytes(dead)
-    first, second = (owner.Ownership(Folder(str(left))) for _ in range(2))
-    read, refusals = first._read, []
-
-    def read_as_second_comes(key=OWNER):
-        found = read(key)
-        if key == OWNER and (right := list(left.glob(f"{OWNER}.*"))):
-            # The first has the right to replace the dead one, and is about to.
-            assert [json.loads(p.read_text())["token"] for p in right] == [first.me.token]
-            with pytest.raises(StoreError, match="Several fits are taking the store") as refusal:
-                second.acquire()
-            refusals.append(refusal)
-        return found
-
-    first._read = read_as_second_comes
-    first.acquire()
-    assert len(refusals) == 1
-    first.check()
-    for contender in (second, first):
-        contender.release()
-    assert list(left.iterdir()) == []
 
 
 def test_a_contender_that_was_killed_as_it_replaced_a_dead_owner_is_replaced(left, dead):
