@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 from distributed.security import Security
 from support import checkers, python_env, small_svc, start_cluster
 
@@ -135,13 +135,3 @@ def come_and_go(cluster, ended):
     while not ended.wait(1.5):
         n = 3 - n
         cluster.scale(n)
-
-
-def test_a_hundred_workers(rows, expected):
-    with (
-        LocalCluster(
-            100, threads_per_worker=1, processes=False, memory_limit=0, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        check(small_svc(client=client).fit(rows), expected)

@@ -14,7 +14,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from support import assert_same_model, checkers, path_of, small_svc
+from support import assert_same_model, checkers, small_svc
 
 import daskls
 from daskls import StoreError
@@ -252,16 +252,6 @@ def test_files_as_large_as_allowed(model, tmp_path):
     assert list(tmp_path.iterdir()) == []
     model.save(tmp_path / "m")
     assert_same_model(model, tmp_path / "m")
-
-
-def test_a_copy_holds_the_model_and_no_more(model, tmp_path):
-    # Leavings of an unfinished fit stay behind, but not for what the copy's own path is called.
-    for left in ("exchange-1", ".hidden"):
-        (path_of(model) / left).mkdir(exist_ok=True)
-    target = tmp_path / ".stores" / "input-m"
-    model.save(target)
-    assert {p.name for p in target.iterdir()} == {"bundles", "index", "partition", "root"}
-    assert_same_model(model, target)
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS])

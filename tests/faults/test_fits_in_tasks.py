@@ -1,16 +1,11 @@
 """A fit inside a task leaves its slot while it waits: more fits than slots all end."""
 
-import dask
 import joblib
 import numpy as np
 import pytest
-from distributed import Client, get_client, get_worker, wait
-from distributed.core import Status
+from distributed import Client, wait
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from support import checkers, model_bits, small_svc, start_cluster
-
-from daskls import ClusterError
-from daskls.workers import wait_for_worker
 
 # A fit here takes a blink: what has not ended by then waits for itself.
 ENDS_S = 60
@@ -94,21 +89,3 @@ def test_searches_under_joblibs_dask_back_end_end(client, search):
         found = run()
     with joblib.parallel_config(backend="sequential"):
         np.testing.assert_array_equal(found, run())
-
-
-def wait_on_a_paused_worker():
-    get_worker().status = Status.paused
-    with dask.config.set({"daskls.patience": "2s"}):
-        wait_for_worker(get_client())
-
-
-@pytest.mark.slow
-def test_a_task_that_waits_on_its_own_paused_worker_is_no_progress():
-    # Without a limit, nothing resumes the worker.
-    alone = {"processes": False, "n_workers": 1, "memory_limit": None, "dashboard_address": ":0"}
-    with Client(**alone, set_as_default=False) as own:
-        waiting = own.submit(wait_on_a_paused_worker, pure=False)
-        with pytest.raises(
-            ClusterError, match=r"did nothing for 2 s.*1 of 1 worker\(s\) are paused"
-        ):
-            waiting.result(timeout=60)

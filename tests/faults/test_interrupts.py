@@ -8,10 +8,8 @@ import threading
 import time
 
 import dask
-import numpy as np
 import psutil
 import pytest
-import zarr
 from support import (
     PAPERS,
     as_options,
@@ -134,21 +132,6 @@ def test_ctrl_c_while_predict_starts_a_cluster(moment, later_s, times, folder, t
 
 
 @pytest.mark.slow
-def test_ctrl_c_after_the_last_label_keeps_them_all(folder, tmp_path):
-    out = tmp_path / "out"
-    process = start("predict", folder / "model", folder / "data", out, "--workers", 2)
-    # The cluster closes after this line.
-    assert process.stdout.readline() == f"2,000 labels in {out}\n"
-    os.killpg(process.pid, signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stderr) == (130, f"Interrupted; {out} is complete.\n")
-    X, _ = checkers(2000)
-    np.testing.assert_array_equal(
-        zarr.open_array(out, mode="r")[:], daskls.load(folder / "model").predict(X)
-    )
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("command", ["score", "fit"])
 def test_ctrl_c_while_other_commands_start_one(command, folder, tmp_path):
     out = tmp_path / "out"
@@ -195,13 +178,3 @@ def test_a_thread_that_ctrl_c_met_as_it_started_ends(monkeypatch):
             dask.delayed(int)(1).compute()
     started[0].join(30)
     assert not started[0].is_alive()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("later_s", [0.0, 0.02])
-def test_ctrl_c_while_predict_works_on_threads(later_s, folder, tmp_path):
-    out = tmp_path / "out"
-    process = start("predict", folder / "model", folder / "many", out, "--workers", 0)
-    interrupt(process, out, "the output", later_s)
-    check_end(process, "predict")
-    assert list(tmp_path.iterdir()) == []

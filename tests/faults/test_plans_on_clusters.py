@@ -3,9 +3,7 @@
 import os
 import shutil
 
-import dask
 import dask.array as da
-import numpy as np
 import pytest
 from distributed import Client
 from samplings import small_local
@@ -55,14 +53,6 @@ def test_workers_are_asked_what_they_hold():
         assert "of 1024 MiB already: client.restart() gives back" in message
         client.restart()
         assert find_resources(client).held == ""
-
-
-def test_slots_share_what_a_worker_has():
-    with start_cluster(1, 4, "1GiB") as cluster, Client(cluster, set_as_default=False) as client:
-        resources = find_resources(client)
-    assert resources.n_slots == 4
-    assert resources.task_nbytes <= (0.8 * 1024 - 200) * MIB / 4
-    assert resources.task_nbytes > (0.8 * 1024 - 400) * MIB / 4
 
 
 def test_workers_that_are_threads_share_one_process():
@@ -125,21 +115,3 @@ def test_a_disk_without_room_for_the_exchange_is_refused_first(tmp_path, monkeyp
     assert not list((tmp_path / "m").glob("exchange-*/block*"))
     with pytest.raises(StoreError, match=f"(?i){message}"):
         small_local(store=tmp_path / "n").fit(X, Y)
-
-
-def test_a_fit_begun_on_one_slot_has_work_for_more():
-    with dask.config.set(scheduler="synchronous"):
-        one = small_svc().fit(*checkers(3000))
-    with dask.config.set(scheduler="threads", num_workers=8):
-        eight = small_svc().fit(*checkers(3000))
-    assert len(one._reader.bundles) == len(eight._reader.bundles)
-    np.testing.assert_array_equal(one.predict(X), eight.predict(X))
-
-
-def test_a_plan_takes_its_own_client_where_dask_is_set_to_one():
-    with (
-        Client(processes=False, n_workers=1, dashboard_address=":0", set_as_default=False) as own,
-        dask.config.set(scheduler="distributed"),
-    ):
-        planned = small_svc(client=own).plan(*checkers(300)).n_tasks
-    assert planned == small_svc().plan(*checkers(300)).n_tasks

@@ -4,12 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from functools import partial
-from types import SimpleNamespace
 
-import dask.array as da
 import pytest
-from distributed import Client
 from falks import small_falk
 from landmarks import small_landmarks
 from samplings import small_local
@@ -18,8 +14,6 @@ from writes import Writes
 
 import daskls
 from daskls import StoreError
-from daskls.cluster import shared_with_workers
-from daskls.run import blocks
 from daskls.store.owner import OWNER
 
 pytestmark = pytest.mark.slow
@@ -82,20 +76,6 @@ def test_the_second_fit_is_refused_and_changes_nothing(fitting, data, undisturbe
     assert_same_model(undisturbed, small_svc(store=store).fit(*data))
 
 
-def test_a_fit_that_fails_leaves_the_store_free(data, undisturbed, tmp_path, monkeypatch):
-    for error in (ZeroDivisionError, KeyboardInterrupt):
-        with monkeypatch.context() as patch:
-            patch.setattr("daskls.methods.cells.fit.run_each", partial(fail, error))
-            with pytest.raises(error):
-                small_svc(store=tmp_path / "m").fit(*data)
-        assert not (tmp_path / "m" / OWNER).exists()
-    assert_same_model(undisturbed, small_svc(store=tmp_path / "m").fit(*data))
-
-
-def fail(error, *_, **__):
-    raise error
-
-
 @pytest.mark.parametrize("make", [small_svc, small_falk, small_landmarks, small_local])
 def test_a_fit_that_lost_its_store_is_not_finished(make, data, tmp_path):
     # As of a machine that slept: another one took the store meanwhile, and still has it.
@@ -120,15 +100,3 @@ def test_a_fit_that_lost_its_store_is_not_finished(make, data, tmp_path):
     os.utime(store / OWNER, (0, 0))
     make(store=store).fit(*data)
     assert daskls.load(store).n_cells_
-
-
-def test_a_fit_runs_no_task_that_a_scheduler_knows_from_another(tmp_path, monkeypatch):
-    # A task of an earlier fit looks for that fit's probe, which went with it.
-    names = []
-    monkeypatch.setattr(blocks, "compute", lambda tasks, *_, **__: names.append(tasks[0].key) or [])
-    X = da.zeros((3, 2), chunks=(3, 2))
-    with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
-        for _ in range(2):
-            with shared_with_workers(tmp_path / "m", (), client):
-                blocks.map_rows(len, SimpleNamespace(n_blocks=1), X)
-    assert len(set(names)) == len(names) == 2
