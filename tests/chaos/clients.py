@@ -20,13 +20,13 @@ PATIENCE = "30s"
 class SessionProcess:
     """A `chaos.session` in a process group of its own, with its workers in it."""
 
-    def __init__(self, folder, **options):
+    def __init__(self, folder):
         reader, writer = os.pipe()
         env = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
         env["DASK_DASKLS__PATIENCE"] = PATIENCE
         self.log = open(os.path.join(folder, "session.log"), "wb")  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "chaos.session", str(writer), json.dumps(options)],
+            [sys.executable, "-m", "chaos.session", str(writer)],
             **{"stdin": subprocess.PIPE, "stdout": self.log, "stderr": self.log},
             **{"pass_fds": [writer], "start_new_session": True, "env": env, "cwd": folder},
         )
@@ -36,18 +36,6 @@ class SessionProcess:
         if not isinstance(ready, dict):
             raise RuntimeError(f"no session: {ready}; see {self.log.name}")
         self.workers = ready["pids"]
-
-    def refresh(self, limit_s):
-        """Find the workers again, once all of them run."""
-        end = time.monotonic() + limit_s
-        while time.monotonic() < end:
-            self.send("look")
-            found = self.wait_for("workers", limit_s)
-            if found["states"] == ["running"] * len(self.workers) and all(found["pids"]):
-                self.workers = found["pids"]
-                return
-            time.sleep(POLL_S)
-        raise RuntimeError(f"the workers did not come back: {found}")
 
     def send(self, do, **values):
         """Give a command; one that is dead takes none."""

@@ -18,7 +18,6 @@ from chaos.clients import PATIENCE, SessionProcess
 from chaos.disks import SmallDisk, can_mount
 from chaos.forked import run_forked
 from chaos.outcomes import classify
-from chaos.stores import in_this_process
 
 DISK = ("full disk", "read-only")
 KINDS = ("kill", "pause", "restart", "close", "client kill", "Ctrl-C", *DISK)
@@ -42,12 +41,9 @@ PAUSE_S = 5.0
 class FaultCampaign:
     """References in a folder, made once; trials in folders of their own."""
 
-    TITLE = "Faults while a cluster works"
-    TABLES = ("stage",)
-
-    def __init__(self, folder, seed, limit_s=120.0, keep=None, *, is_short=False):
+    def __init__(self, folder, seed, limit_s=120.0, *, is_short=False):
         self.folder, self.seed, self.limit_s = Path(folder).absolute(), seed, limit_s
-        self.is_short, self.shared = is_short, None
+        self.is_short = is_short
         self.size, self.part = ("small", 8) if is_short else ("large", 1)
         self.folder.mkdir(parents=True, exist_ok=True)
         methods.many_small_tasks()
@@ -84,26 +80,6 @@ class FaultCampaign:
     def _asked(self, name):
         return methods.write_queries(self.folder, methods.N_ASKED[name] // self.part, name)
 
-    def take_session(self, folder):
-        """Return a session: a new one for each trial, or the shared one of the short form."""
-        if self.shared is not None:
-            session, self.shared = self.shared, None
-            session.refresh(self.limit_s)
-            return session
-        return SessionProcess(self.folder if self.is_short else folder)
-
-    def give_session(self, session, *, is_usable):
-        """Take a session back, to end it or to share it."""
-        if self.is_short and is_usable and session.is_alive():
-            self.shared = session
-        else:
-            session.end()
-
-    def close(self):
-        """End the shared session."""
-        if self.shared is not None:
-            self.shared.end()
-
     def _measure(self, name):
         """Return the bits and the seconds of undisturbed runs in one session."""
         store, scratch = self.folder / f"model-{name}", self.folder / f"measured-{name}"
@@ -111,7 +87,7 @@ class FaultCampaign:
             shutil.rmtree(path, ignore_errors=True)
         scratch.mkdir()
         found, asked = {}, {"store": str(store), "data": self._asked(name)}
-        session = self.take_session(scratch)
+        session = SessionProcess(scratch)
         try:
             fit = {"name": name, "size": self.size, "data": self.data_for(name)}
             _, found["fit cold_s"] = self._undisturbed(session, "fit", **fit, store=str(store))
@@ -123,7 +99,7 @@ class FaultCampaign:
                     session, "predict", way=way, target=str(scratch / "labels"), **asked
                 )
         finally:
-            self.give_session(session, is_usable=True)
+            session.end()
         found["fit"] = methods.digest(daskls.load(store))
         assert methods.digest(daskls.load(scratch / "again")) == found["fit"], name
         shutil.rmtree(scratch)
@@ -153,19 +129,19 @@ class Trial:
     def __init__(self, campaign, number):
         self.campaign, self.number = campaign, number
         self.kind, self.stage, self.name, rng = campaign.draw(number)
-        ways = WAYS.get(self.kind, ("",))
-        if campaign.is_short:
-            # Nothing moves then until the client gives up.
-            ways = [way for way in ways if not way.endswith("for good")]
+        # In the short form nothing is stopped for good: it would move when the client gives up.
+        ways = [
+            way
+            for way in WAYS.get(self.kind, ("",))
+            if not (campaign.is_short and way.endswith("for good"))
+        ]
         self.how = str(rng.choice(ways))
-        is_warm, self.in_session = (bool(rng.integers(2)) for _ in range(2))
-        self.is_warm = is_warm or campaign.is_short
+        self.is_warm, self.in_session = (bool(rng.integers(2)) for _ in range(2))
         way = ("labels", "score")[rng.integers(2)]
         # A score writes nothing.
         self.way = "labels" if self.kind in DISK else way
         self.share, self.victims = float(rng.random()), rng.permutation(2).tolist()
-        self.has_session = self.kind not in NO_SESSION and self.how not in NO_SESSION
-        self.in_session = self.in_session and self.has_session
+        self.in_session = self.in_session and not {self.kind, self.how} & {*NO_SESSION}
         self.folder = campaign.folder / f"fault-{campaign.seed}-{number}"
         self.disk = None
 
@@ -202,16 +178,14 @@ class Trial:
     def _observe(self):
         """Disturb a run, ask again; return the classes and what was said."""
         self._make_place()
-        session, is_usable = self.campaign.take_session(self.folder), False
+        session = SessionProcess(self.folder)
         try:
-            if self.is_warm and not self.campaign.is_short:
+            if self.is_warm:
                 self._warm_up(session)
             first, done = self._disturb(session)
             again = self._again(session)
-            hung = "hung" in (first.kind, again and again.kind)
-            is_usable = not hung and self.has_session
         finally:
-            self.campaign.give_session(session, is_usable=is_usable)
+            session.end()
         again = again or self._again_here()
         expected = self.reference[self.way if self.stage == "predict" else "fit"]
         return {
@@ -325,13 +299,13 @@ class Trial:
         return run_forked(self._fit, limit_s, watched=self.place)
 
     def _fit(self):
-        with in_this_process():
+        with methods.in_this_process():
             size, data = self.campaign.size, self.campaign.data_for(self.name)
             return methods.digest(methods.fit(self.name, size, data, store=self.store))
 
     def _ask(self, asked):
         methods.block_a_chunk(asked)
-        with in_this_process():
+        with methods.in_this_process():
             return methods.ask(daskls.load(self.store), self.way, asked, str(self.target))
 
     def _clean(self):

@@ -1,9 +1,10 @@
-"""What the campaigns fit: every estimator in two sizes, data on disk, a model's digest."""
+"""What the campaign fits: every estimator in two sizes, data on disk, a model's digest."""
 
 import hashlib
 import shutil
 from pathlib import Path
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ import zarr
 from small import CLASSIFIERS, ENTRIES, NOT_BITS, TINY, answers_of, set_sizes, small
 from support import tiny_blocks
 
-import daskls
 from daskls.store.dataset import DatasetWriter
 
 N_QUERIES = 1500
@@ -38,38 +38,18 @@ N_ASKED = {
     **{"VoronoiSVR": 400_000, "RandomChunkSVR": 20_000, "FalkSVR": 100_000},
     **{"KernelKNNRegressor": 100_000, "VoronoiQuantileRegressor": 400_000},
 }
-# What is set where everything else is the default: products for which BLAS takes more threads.
-PLAIN = {
-    "VoronoiSVC": {"cell_size": 1000},
-    "RandomChunkSVC": {"chunk_size": 1000},
-    "FalkSVC": {"n_neighbors": 500, "selection": None},
-    "VoronoiSVR": {"cell_size": 1000},
-    "VoronoiQuantileRegressor": {"cell_size": 1000, "C": 1.0},
-    "RandomChunkSVR": {"chunk_size": 1000},
-    "FalkSVR": {"n_neighbors": 500, "selection": None},
-    "KernelKNNRegressor": {"n_neighbors": 10},
-    "KNNSVC": {"n_neighbors": 100},
-    "KernelKNNClassifier": {"n_neighbors": 10},
-    "LandmarkSVC": {"n_cells": 20},
-    "LocalSamplingSVC": {"sample_fraction": 0.2},
-    "NeighborSamplingSVC": {"sample_fraction": 0.2},
-}
 # Rows, rows of a chunk and features of each size.
-SIZES = {
-    **{"small": (600, 100, 3), "large": (3000, 250, 3)},
-    **{"noisy": (5000, 5000, 5), "plain": (8000, 2000, 8)},
-}
+SIZES = {"small": (600, 100, 3), "large": (3000, 250, 3)}
 
 
 def make(name, size, **params):
     """Return an estimator of a size, unfitted."""
-    if size in ("small", "large"):
-        return small(name, **(LARGER.get(name, {}) if size == "large" else {}), **params)
-    chosen = dict(PLAIN[name])
-    if size == "plain" and "sample_fraction" in chosen:
-        # A sample that a new worker of 512 MiB can train on.
-        chosen["sample_fraction"] = 0.05
-    return getattr(daskls, name)(**{**chosen, "random_state": 0, **params})
+    return small(name, **(LARGER.get(name, {}) if size == "large" else {}), **params)
+
+
+def in_this_process():
+    """Return a context in which Dask's work is done by the calling thread."""
+    return dask.config.set(scheduler="sync")
 
 
 def many_small_tasks():
@@ -138,11 +118,6 @@ def _write(path, X, y, chunk):
 def fit(name, size, data, **params):
     """Train an estimator of a size on a data set, a block a chunk."""
     block_a_chunk(data)
-    return make(name, size, **params).fit(data)
-
-
-def fit_plainly(name, size, data, **params):
-    """Train an estimator in blocks as they come."""
     return make(name, size, **params).fit(data)
 
 
