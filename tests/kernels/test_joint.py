@@ -103,24 +103,6 @@ def test_slope_and_curvature_are_those_of_the_least_value():
         assert at[2] <= above[2] + 1e-6
 
 
-def test_a_warm_start_gives_the_same_minimum_in_fewer_steps():
-    rows = cell(300, 6)
-    cold_theta, cold = solve(rows, [(1, 10.0, -1, 0.25)])
-    theta, _ = solve(rows, [(1, 10.0, -1, 0.2)])
-    warm_theta, warm = solve(rows, [(1, 10.0, -1, 0.25)], theta=theta, deltas=np.array([0.05]))
-    assert warm[0, 0] == pytest.approx(cold[0, 0], rel=1e-8)
-    np.testing.assert_allclose(warm_theta, cold_theta, atol=1e-3)
-    assert warm[0, 5] < cold[0, 5]
-
-
-def test_problems_do_not_touch_each_other():
-    rows = cell(80, 5)
-    problems = [(1, 1.0, -1, 0.0), (0, 5.0, 2, 0.4), (1, 0.1, 0, -0.3)]
-    together, _ = solve(rows, problems)
-    for i, problem in enumerate(problems):
-        assert (solve(rows, [problem])[0][0] == together[i]).all()
-
-
 def test_equal_rows_of_both_classes_and_one_class():
     M = np.ones((10, 3))
     labels = np.arange(10, dtype=np.int32) % 2

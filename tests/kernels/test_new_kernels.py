@@ -12,7 +12,6 @@ import daskls
 from daskls.errors import ParameterError
 from daskls.kernels.kernel import KERNELS, Kernel
 from daskls.kernels.standard import Gaussian, Linear
-from daskls.methods.sampling.plan import _decision_nbytes
 from daskls.records import SolverSpec
 from daskls.scaling.grid import RIDGES, TrialGrid
 
@@ -22,13 +21,6 @@ class WithoutGradient(Gaussian):
 
     is_raced = False
     pair_slopes = Kernel.pair_slopes
-
-
-class InSlabs(Gaussian):
-    """Of distances, decided as kernels are at first."""
-
-    decides_in_tiles = False
-    decide = Kernel.decide
 
 
 class OfLargeRidges(Gaussian):
@@ -46,7 +38,7 @@ class Wavy(Linear):
         return np.cosh(np.clip(base, -20, 20), out=out)
 
 
-MADE = [WithoutGradient, InSlabs, OfLargeRidges, Wavy]
+MADE = [WithoutGradient, OfLargeRidges, Wavy]
 
 
 @pytest.fixture(autouse=True)
@@ -92,10 +84,3 @@ def test_trials_stay_within_a_kernels_ridges():
     # Given ones are all tried.
     given = TrialGrid.of(SolverSpec(loss="squared_error", C=(1e6,)))
     assert given.of_kernel("OfLargeRidges").ridges == (5e-7,)
-
-
-def test_the_memory_of_decisions_is_of_the_way_they_are_made():
-    tiles, slabs = (
-        _decision_nbytes(SolverSpec(kernel=name), 5000) for name in ("WithoutGradient", "InSlabs")
-    )
-    assert slabs == _decision_nbytes(SolverSpec(kernel="linear"), 5000) != tiles

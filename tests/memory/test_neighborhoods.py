@@ -1,7 +1,6 @@
 """What the tasks of the methods on neighborhoods hold, beside what was projected."""
 
 import shutil
-from dataclasses import replace
 from types import SimpleNamespace
 
 import dask
@@ -162,17 +161,6 @@ def test_searching(tmp_path):
         peak = peak_of(lambda n=n, k=k: find_nearest(X[:n], k, leaves.regions, leaves.read_leaf))
         projected = neighbor_search_nbytes(sizes, n, k, SEARCH_REGION_ROWS)
         assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
-
-
-def test_projections_grow_with_what_they_project():
-    sizes = TaskSizes(10, 4, 2, SEARCH_REGION_ROWS, SolverSpec(C=(1.0,)))
-    wider = replace(sizes, n_features=20)
-    assert gather_nbytes(wider, 5000) > gather_nbytes(sizes, 5000) > gather_nbytes(sizes, 500) > 0
-    base = neighborhood_nbytes(sizes, 500, 1000, 9000, 4)
-    assert neighborhood_nbytes(wider, 500, 1000, 9000, 4) > base
-    assert neighborhood_nbytes(sizes, 1000, 1000, 9000, 4) > base
-    assert neighborhood_nbytes(sizes, 500, 1000, 9900, 4) > base
-    assert neighborhood_nbytes(sizes, 500, 1000, 9000, 8) > base
 
 
 @pytest.mark.parametrize(("d", "dtype"), few([(300, "f8"), (300, "f4"), (20, "f8")]))

@@ -13,7 +13,6 @@ from daskls.plan.bundles import Resources
 from daskls.records import SolverSpec
 from daskls.run.sample import Sample
 from daskls.scaling.candidates import evaluate_candidate, learn_scale
-from daskls.scaling.cells import SheetRows, TrialCell, TrialRows
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import (
     WIDTHS,
@@ -93,15 +92,6 @@ def test_slopes_and_held_out_errors(job):
     ):
         peak = peak_of(task)
         assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
-
-
-def test_slopes_in_float64_beside_an_offset():
-    rows, n = np.random.default_rng(0).random((1000, 3), dtype="f4"), np.arange(1000)
-    own = TrialRows(SheetRows(rows, (rows[:, 0] > 0.5).astype("i4"), np.ones(1000), n), 1000, n)
-    cell = TrialCell(own, np.ones(3), "rbf", ClassCoding(2))
-    peak = peak_of(lambda: cell.error_slopes(Trial("rbf", 4.0, 1e-4, offset=True)))
-    planned = trial_nbytes(1000, 3, 1, 1000)
-    assert peak <= planned <= 2 * peak
 
 
 def test_what_no_task_could_look_at_is_refused():

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import pdist
 from sklearn.calibration import _sigmoid_calibration
 from sklearn.svm import SVC
-from small import tiny_tiles
 from support import few
 
 from daskls.kernels.frame import decide_pairs
@@ -14,7 +13,6 @@ from daskls.solvers.base import Neighborhood
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import assign_folds
 from daskls.solvers.hinge.neighborhood import HingeNeighborhoods, fit_label, label_probability
-from daskls.solvers.percentiles import sampled_strides, width_gammas
 
 SOLVER = HingeNeighborhoods()
 SEED = (7, 3, 3)
@@ -113,12 +111,6 @@ def test_the_report():
     assert report.n_at_limit == 0
 
 
-def test_how_many_rows_are_inner_does_not_matter_to_one_candidate():
-    X, codes = neighborhood_of(2)
-    one, other = (fit(X, codes, n_inner=n, C=(2.0,), gamma=(0.4,)) for n in (1, 40))
-    np.testing.assert_array_equal(one.coef, other.coef)
-
-
 # Models without training
 
 
@@ -141,18 +133,6 @@ def test_equal_rows_answer_the_class_of_the_largest_weight(kernel):
     assert answers(fit(X, codes, **options), X) == {4}
     weights = np.array([4, 5, 1, 1, 1, 1, 1, 1, 1.0])
     assert answers(fit(X, codes, weights, **options), X) == {1}
-
-
-@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0, 1000.0])
-@pytest.mark.parametrize("kernel", ["linear", "poly"])
-def test_equal_rows_far_from_the_origin(kernel, size):
-    """Around the origin, a kernel of equal rows is a constant of any size."""
-    rng = np.random.default_rng(0)
-    for n_larger in range(9, 17):
-        X = np.full((16, 3), size * rng.uniform(0.5, 2.0))
-        codes = rng.permutation(np.repeat([4, 1], [n_larger, 16 - n_larger]))
-        options = {"kernel": kernel, "C": (10.0,), "gamma": (1.0,)}
-        assert answers(fit(X, codes, **options), X) == {4}
 
 
 def answers(model, X):
@@ -240,28 +220,12 @@ def test_errors_of_other_kernels(kernel):
     assert len(set(errors.ravel().tolist())) > 1
 
 
-def test_candidates_come_widest_first_and_smallest_C_first():
-    X, codes = neighborhood_of(2, seed=3)
-    errors = errors_of(X, codes, gamma=(1.0, 0.05), C=(3.0, 20.0, 0.3))
-    sorted_ones = errors_of(X, codes, gamma=(0.05, 1.0), C=(0.3, 3.0, 20.0))
-    np.testing.assert_array_equal(errors, sorted_ones)
-    assert len(set(errors.ravel().tolist())) > 1
-
-
 def test_errors_of_widths_from_the_distances():
     X, codes = neighborhood_of(2, seed=5)
     percentiles = (90.0, 50.0, 1.0)
     gammas = np.percentile(pdist(X), percentiles) ** -2.0
     errors = check_errors(X, codes, None, 24, gammas, (0.5, 4.0), percentiles)
     assert len(set(errors.ravel().tolist())) > 1
-
-
-@pytest.mark.parametrize("n_inner", [1, 2, 4])
-def test_fewer_inner_rows_than_folds(n_inner):
-    X, codes = neighborhood_of(2, seed=1, m=40)
-    codes[0] = 4 - codes[0]
-    errors = check_errors(X, codes, None, n_inner, (0.4,), (1.0, 10.0), cv=5)
-    assert errors.max() >= 1 / n_inner
 
 
 def test_inner_rows_of_one_class():
@@ -324,43 +288,6 @@ def test_equal_rows_of_two_classes_do_not_make_a_width_of_rounding_error(d):
     report = fit(X, codes, percentiles=(1.0,), C=(1.0,)).report
     smallest = distances[distances > 1e-6].min()
     assert report.gamma == pytest.approx(smallest**-2.0, rel=1e-4)
-
-
-@pytest.mark.slow
-def test_the_same_pairs_are_sampled_whether_candidates_are_judged_or_not(monkeypatch):
-    """Folds put the rows in another order; the widths must not depend on it."""
-    tiny_tiles(monkeypatch, MAX_PAIRS=120)
-    X, codes = neighborhood_of(2, seed=7, m=40)
-    squared = squareform(pdist(X)) ** 2
-    assert len(sampled_strides(40, SEED)) == 3
-    expected = width_gammas(squared, (60.0,), SEED)
-    for costs in ((1.0,), (1.0, 2.0)):
-        report = fit(X, codes, percentiles=(60.0,), C=costs).report
-        assert report.gamma == pytest.approx(expected[0], rel=1e-5)
-
-
-def test_the_seed_decides_the_folds():
-    X, codes = neighborhood_of(2, seed=8)
-    grid = {"gamma": (0.3, 3.0), "C": (1.0, 5.0)}
-    arguments = X, codes, np.ones(len(X)), 24, spec_of(**grid), None
-    seeds = (SEED, SEED, (7, 4, 3))
-    one, same, other = (SOLVER.grid_errors(Neighborhood(*arguments, seed)) for seed in seeds)
-    np.testing.assert_array_equal(one, same)
-    assert (one != other).any()
-
-
-def test_arguments_are_left_alone_and_the_model_is_the_same_again():
-    X, codes = neighborhood_of(3, seed=9)
-    weights = np.linspace(0.5, 1.0, len(X))
-    copies = X.copy(), codes.copy(), weights.copy()
-    models = [
-        fit(X, codes, weights, percentiles=(90.0, 10.0), C=(1.0, 4.0), tol=1e-3) for _ in range(2)
-    ]
-    for array, copy in zip((X, codes, weights), copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
-    np.testing.assert_array_equal(models[0].rows, models[1].rows)
-    np.testing.assert_array_equal(models[0].coef, models[1].coef)
-    np.testing.assert_array_equal(models[0].intercepts, models[1].intercepts)
 
 
 # Copies: rows of equal features and class
