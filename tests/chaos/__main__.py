@@ -4,7 +4,11 @@ import argparse
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from chaos.faults import FaultCampaign
+from chaos.outcomes import Journal, has_failed, write_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -12,13 +16,6 @@ ROOT = Path(__file__).parents[2]
 def main(arguments=None):
     """Run the trials that the journal lacks, write the table; return how many failed."""
     options = parse(arguments)
-    # OpenMP's pool of threads does not survive a fork: trials run in forks of this process.
-    os.environ["OMP_NUM_THREADS"] = "1"
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    # Imported here, so that what is set above holds.
-    from chaos.faults import FaultCampaign
-    from chaos.outcomes import Journal, has_failed, write_table
-
     campaign = FaultCampaign(options.folder, options.seed, options.limit, is_short=options.short)
     if options.only:
         campaign.prepare({campaign.draw(trial)[2] for trial in options.only})
@@ -31,10 +28,11 @@ def main(arguments=None):
     if options.like:
         numbers = [n for n in numbers if set(campaign.draw(n)[:3]) & set(options.like)]
     campaign.prepare({campaign.draw(trial)[2] for trial in numbers})
-    in_shares(lambda trial: journal.add(campaign.run(trial)), numbers, options.jobs)
-    records = Journal(journal.path).records
-    write_table(results / "chaos_faults.md", campaign.about(), records)
-    return sum(map(has_failed, records))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for record in pool.map(campaign.run, numbers):
+            journal.add(record)
+    write_table(results / "chaos_faults.md", campaign.about(), journal.records)
+    return sum(map(has_failed, journal.records))
 
 
 def parse(arguments):
@@ -50,26 +48,6 @@ def parse(arguments):
     parser.add_argument("--results", default=results, help="folder of the table and the journal")
     parser.add_argument("--short", action="store_true", help="less data, no long waits")
     return parser.parse_args(arguments)
-
-
-def in_shares(run, numbers, n_jobs):
-    """Run the numbers in forks of this process, each with its share of them."""
-    children = []
-    for job in range(n_jobs):
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                for number in numbers[job::n_jobs]:
-                    run(number)
-                code = 0
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        children.append(pid)
-    codes = [os.waitpid(pid, 0)[1] for pid in children]
-    if any(codes):
-        raise RuntimeError(f"shares of the campaign ended with {codes}")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import time
 
-from chaos.forked import newest, signal_name
+from support import python_env
+
 from chaos.outcomes import Result
+from daskls.store.owner import OWNER
 
 POLL_S = 0.1
 START_S = 120.0
@@ -22,8 +24,8 @@ class SessionProcess:
 
     def __init__(self, folder):
         reader, writer = os.pipe()
-        env = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
-        env["DASK_DASKLS__PATIENCE"] = PATIENCE
+        env = python_env(DASK_DASKLS__PATIENCE=PATIENCE)
+        env = {k: v for k, v in env.items() if not k.endswith("_NUM_THREADS")}
         self.log = open(os.path.join(folder, "session.log"), "wb")  # noqa: SIM115
         self.process = subprocess.Popen(
             [sys.executable, "-m", "chaos.session", str(writer)],
@@ -70,9 +72,7 @@ class SessionProcess:
         """Return the Result of a process that is gone."""
         if self.is_ours:
             return Result("ours")
-        code = self.process.returncode
-        status = -code if code < 0 else code << 8
-        return Result("signal", message=f"the client's process ended by {signal_name(status)}")
+        return Result("signal", message=f"the client's process ended: {self.process.returncode}")
 
     def _next(self, timeout_s):
         """Return the next event, or None after a while."""
@@ -110,6 +110,8 @@ class SessionProcess:
 
     def end(self):
         """Kill whatever is left of the session, stopped processes too."""
+        if self.log.closed:
+            return
         for number in (signal.SIGKILL, signal.SIGCONT):
             try:
                 os.killpg(self.process.pid, number)
@@ -119,3 +121,19 @@ class SessionProcess:
         self.process.stdin.close()
         os.close(self.reader)
         self.log.close()
+
+
+def newest(folder):
+    """Return what changes when anything below a folder is written, made or removed.
+
+    But for the owner's sign of life, which a fit that hangs gives as well.
+    """
+    count, latest = 0, 0.0
+    for parent, _, files in os.walk(folder or ""):
+        for name in [".", *(name for name in files if name != OWNER)]:
+            try:
+                latest = max(latest, os.stat(os.path.join(parent, name)).st_mtime_ns)
+            except OSError:
+                continue
+            count += 1
+    return count, latest

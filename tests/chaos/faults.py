@@ -16,8 +16,7 @@ import daskls
 from chaos import methods
 from chaos.clients import PATIENCE, SessionProcess
 from chaos.disks import SmallDisk, can_mount
-from chaos.forked import run_forked
-from chaos.outcomes import classify
+from chaos.outcomes import classify, outcome_of
 
 DISK = ("full disk", "read-only")
 KINDS = ("kill", "pause", "restart", "close", "client kill", "Ctrl-C", *DISK)
@@ -58,7 +57,7 @@ class FaultCampaign:
             "drawn uniformly over the length of an undisturbed run, half of the runs on workers "
             "that have not imported daskls yet. The classes are those of the disturbed run; "
             '"ours" is a client that the trial killed. Then the same is asked again, in the same '
-            "session or in a new process (there too where the session's cluster is lost, and a "
+            "session or in a new one (there too where the session's cluster is lost, and a "
             "clear error said so), and the last columns say whether its bits are those of an "
             f"undisturbed run. Hung: {self.limit_s:g} s without progress; Dask's setting "
             f"`daskls.patience` is {PATIENCE}.{skipped} Seed {self.seed}."
@@ -164,7 +163,7 @@ class Trial:
             **{"kind": self.kind, "how": self.how, "stage": self.stage, "estimator": self.name},
             **{"way": self.way if self.stage == "predict" else "", "warm": self.is_warm},
             **{"moment": f"{self.how} at {self.moment_s:.2f} s, {self.share:.0%}"},
-            "then_in": "session" if self.in_session else "new process",
+            "then_in": "session" if self.in_session else "new session",
         }
         if self.kind in DISK and not self.campaign.has_disks:
             return {**about, "outcome": "skipped", "again": "same bits", "message": "no mount"}
@@ -186,7 +185,6 @@ class Trial:
             again = self._again(session)
         finally:
             session.end()
-        again = again or self._again_here()
         expected = self.reference[self.way if self.stage == "predict" else "fit"]
         return {
             **{"done": done, "outcome": classify(first, expected), "error": first.name},
@@ -276,37 +274,24 @@ class Trial:
         """Return the result with the bits of what it left."""
         if result.kind != "value" or self.stage == "predict":
             return result
-        return run_forked(lambda: methods.digest(daskls.load(self.store)), self.campaign.limit_s)
+        return outcome_of(lambda: methods.digest(daskls.load(self.store)))
 
     def _again(self, session):
-        """Ask the same session again; return None where a new process shall be asked."""
+        """Ask once more: the same session, or a new one."""
         shutil.rmtree(self.target, ignore_errors=True)
-        if not (self.in_session and session.is_alive()):
-            return None
-        self._send(session)
-        result, _ = session.result(self.campaign.limit_s, self.place)
-        if result.name == "ClusterError":
-            # It said what is wrong with the cluster: work goes on elsewhere.
-            return None
-        return self._valued(result)
-
-    def _again_here(self):
-        """Ask in a new process, without a cluster."""
-        limit_s = self.campaign.limit_s
-        if self.stage == "predict":
-            asked = self.campaign._asked(self.name)
-            return run_forked(lambda: self._ask(asked), limit_s, watched=self.place)
-        return run_forked(self._fit, limit_s, watched=self.place)
-
-    def _fit(self):
-        with methods.in_this_process():
-            size, data = self.campaign.size, self.campaign.data_for(self.name)
-            return methods.digest(methods.fit(self.name, size, data, store=self.store))
-
-    def _ask(self, asked):
-        methods.block_a_chunk(asked)
-        with methods.in_this_process():
-            return methods.ask(daskls.load(self.store), self.way, asked, str(self.target))
+        if self.in_session and session.is_alive():
+            self._send(session)
+            result, _ = session.result(self.campaign.limit_s, self.place)
+            if result.name != "ClusterError":
+                return self._valued(result)
+        # It said what is wrong with the cluster, or is gone: work goes on elsewhere.
+        session.end()
+        other = SessionProcess(self.folder)
+        try:
+            self._send(other)
+            return self._valued(other.result(self.campaign.limit_s, self.place)[0])
+        finally:
+            other.end()
 
     def _clean(self):
         if self.disk is not None:

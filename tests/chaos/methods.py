@@ -4,7 +4,6 @@ import hashlib
 import shutil
 from pathlib import Path
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -45,11 +44,6 @@ SIZES = {"small": (600, 100, 3), "large": (3000, 250, 3)}
 def make(name, size, **params):
     """Return an estimator of a size, unfitted."""
     return small(name, **(LARGER.get(name, {}) if size == "large" else {}), **params)
-
-
-def in_this_process():
-    """Return a context in which Dask's work is done by the calling thread."""
-    return dask.config.set(scheduler="sync")
 
 
 def many_small_tasks():

@@ -50,6 +50,16 @@ def result_of_error(error):
     return Result(kind, message=str(error)[:3000], name=type(error).__name__, where=where)
 
 
+def outcome_of(task):
+    """Return the Result of a call: its value, or what it raised."""
+    try:
+        return Result("value", value=task())
+    except KeyboardInterrupt:
+        return Result("interrupt")
+    except BaseException as error:  # whatever ends a fit is what a campaign looks for
+        return result_of_error(error)
+
+
 def classify(result, expected):
     """Return the class of a result, given the value of an undisturbed run."""
     if result.kind == "value":

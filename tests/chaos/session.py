@@ -13,7 +13,7 @@ import time
 
 import daskls
 from chaos import methods
-from chaos.outcomes import Result, result_of_error
+from chaos.outcomes import outcome_of
 
 WORKERS = {"n_workers": 2, "threads_per_worker": 1}
 AT_ONCE = ("restart", "close")
@@ -76,12 +76,7 @@ class Session:
         """Do one thing and tell what came of it."""
         self.tell("begin")
         began = time.monotonic()
-        try:
-            result = Result("value", value=getattr(self, command.pop("do"))(**command))
-        except KeyboardInterrupt:
-            result = Result("interrupt")
-        except BaseException as error:  # whatever ends it is what a campaign looks for
-            result = result_of_error(error)
+        result = outcome_of(lambda: getattr(self, command.pop("do"))(**command))
         self.tell("end", seconds=time.monotonic() - began, result=vars(result))
 
     def fit(self, name, size, store, data):

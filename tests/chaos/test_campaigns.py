@@ -1,18 +1,13 @@
 """A short form of the campaign; `make chaos` runs the long one. And: it sees what is broken."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from support import python_env
 
-from chaos.forked import run_forked
 from chaos.outcomes import Result, classify, has_failed
-from daskls import StoreError
 
 pytestmark = pytest.mark.slow
 
@@ -46,23 +41,3 @@ def test_faults_while_a_cluster_works(tmp_path):
 )
 def test_each_result_has_its_class(result, seen):
     assert classify(result, "bits") == seen
-
-
-def raises(error):
-    raise error
-
-
-@pytest.mark.parametrize(
-    ("task", "kind", "said"),
-    [
-        (lambda: "bits", "value", ""),
-        (lambda: raises(StoreError("no store")), "daskls", "no store"),
-        (lambda: raises(KeyError("name")), "error", "'name'"),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal", "SIGKILL"),
-        (lambda: time.sleep(3600), "hung", "no progress"),
-    ],
-)
-def test_a_fork_tells_how_it_ended(task, kind, said):
-    result = run_forked(task, 1.0)
-    assert result.kind == kind
-    assert said in result.message

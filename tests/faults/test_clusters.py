@@ -98,23 +98,16 @@ def test_an_encrypted_cluster_from_the_command_line(certificates, rows, expected
     assert daskls.load(tmp_path / "cli").n_cells_ > 1
 
 
-@pytest.mark.parametrize("way", ["adapt", "scale"])
-def test_workers_that_come_and_go(way, rows, expected):
+def test_workers_that_come_and_go(rows, expected):
     with start_cluster() as cluster, Client(cluster) as client:
         ended, seen, deadline = threading.Event(), set(), time.monotonic() + 120
-        threads = [threading.Thread(target=watch, args=(cluster, seen, ended))]
-        if way == "adapt":
-            # How many it asks for is Dask's to say: of fits as short as these there may be one.
-            cluster.adapt(
-                minimum=1, maximum=3, interval="200ms", wait_count=1, target_duration="100ms"
-            )
-        else:
-            threads.append(threading.Thread(target=come_and_go, args=(cluster, ended)))
+        acts = (watch, (cluster, seen, ended)), (come_and_go, (cluster, ended))
+        threads = [threading.Thread(target=act, args=args) for act, args in acts]
         for thread in threads:
             thread.start()
         try:
             # Of so few rows a fit may end before a process has started.
-            while len(seen) < {"adapt": 1, "scale": 3}[way]:
+            while len(seen) < 3:
                 assert time.monotonic() < deadline, seen
                 check(small_svc(client=client).fit(rows), expected)
         finally:

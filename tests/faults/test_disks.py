@@ -19,7 +19,6 @@ from support import assert_same_model, checkers, small_svc
 import daskls
 from daskls import StoreError
 from daskls.datasets import convert
-from daskls.store.dataset import DatasetWriter
 
 NOBODY = 65534
 N_ROWS = 300
@@ -48,7 +47,6 @@ def files(folder, model):
     Another user may not be allowed to read them.
     """
     X, y = checkers(N_ROWS)
-    np.savez(folder / "rows.npz", X=X, y=y)
     np.savetxt(folder / "rows.csv", np.column_stack([X, y]), delimiter=",")
     for write in (*FITS, *OTHERS):
         (folder / write.__name__).mkdir()
@@ -85,17 +83,8 @@ def convert_csv(where, model, files):
     convert(files / "rows.csv", where / "m", label=-1)
 
 
-def convert_npz(where, model, files):
-    convert(files / "rows.npz", where / "m")
-
-
-def write_rows(where, model, files):
-    with DatasetWriter(where / "m", 2, "f8") as writer:
-        writer.append(*checkers(N_ROWS))
-
-
 FITS = [fit_numpy, fit_dask, fit_temporary]
-OTHERS = [predict, save, convert_csv, convert_npz, write_rows]
+OTHERS = [predict, save, convert_csv]
 
 
 def name_of(value):

@@ -33,13 +33,6 @@ def fit_one(seed):
     return model_bits(model), model.predict(X), model.score(X, y)
 
 
-def fit_lazily(path, seed):
-    """Fit, predict and score rows that are on disk: each waits for tasks of its own."""
-    model = small_svc(random_state=seed).fit(f"{path}/X", f"{path}/y")
-    labels = model.predict(f"{path}/X").compute()
-    return labels, model.score(f"{path}/X", np.load(f"{path}/y.npy"))
-
-
 @pytest.mark.slow
 def test_more_fits_than_slots_end(client):
     futures = client.map(fit_one, range(4), pure=False)
@@ -56,22 +49,6 @@ def wait_for(client, futures):
     with client.as_current():
         done = wait(futures, timeout=ENDS_S)
     assert not done.not_done
-
-
-@pytest.mark.slow
-def test_predict_and_score_of_lazy_rows_end_in_a_task(client, tmp_path):
-    import zarr
-
-    X, y = checkers(300)
-    zarr.save_array(tmp_path / "X", X)
-    zarr.save_array(tmp_path / "y", y)
-    np.save(tmp_path / "y.npy", y)
-    futures = client.map(fit_lazily, [str(tmp_path)] * 4, range(4), pure=False)
-    wait_for(client, futures)
-    for seed, (labels, score) in enumerate(client.gather(futures)):
-        expected, expected_score = fit_lazily(str(tmp_path), seed)
-        np.testing.assert_array_equal(labels, expected)
-        assert score == expected_score
 
 
 @pytest.mark.slow

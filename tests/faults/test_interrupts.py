@@ -113,14 +113,8 @@ def check_end(process, command):
 @pytest.mark.parametrize(
     ("moment", "later_s", "times"),
     [
-        ("both workers", 0.3, 1),
-        *(
-            pytest.param(moment, later_s, 1, marks=pytest.mark.slow)
-            for moment in ("the first process", "the first worker", "both workers")
-            for later_s in (0.0, 0.6, 1.2)
-        ),
-        pytest.param("both workers", 0.1, 2, marks=pytest.mark.slow),
-        pytest.param("the output", 0.0, 1, marks=pytest.mark.slow),
+        *(("the first process", 0.6, 1), ("the first worker", 0.0, 1), ("both workers", 0.3, 1)),
+        *(("both workers", 0.1, 2), ("the output", 0.0, 1)),
     ],
 )
 def test_ctrl_c_while_predict_starts_a_cluster(moment, later_s, times, folder, tmp_path):

@@ -15,7 +15,6 @@ from support import assert_same_model, checkers, few, memory_nbytes, small_svc, 
 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
-from daskls.store.layout import list_parts
 
 pytestmark = pytest.mark.slow
 
@@ -132,19 +131,6 @@ def test_what_ends_a_fit_from_outside_is_told_and_the_next_fit_goes_on(event, cl
     assert not list(store.glob(".*"))
 
 
-@pytest.mark.slow
-def test_a_cluster_that_closes_ends_a_score(client, tmp_path):
-    X, y = slow_data(tmp_path)
-    model = small_svc().fit(*checkers(1200))
-    happening = when_blocks_run(tmp_path, client.cluster.close)
-    with pytest.raises(ClusterError, match="call it again"):
-        model.set_params(client=client).score(X, y)
-    happening.join()
-    client.close()
-    with pytest.raises(ClusterError, match="The client is closed"):
-        model.score(X, y)
-
-
 def pids(client):
     return list(client.run(os.getpid).values())
 
@@ -170,16 +156,6 @@ def test_workers_that_do_not_answer_are_told(lasting_client, tmp_path):
         happening.join()
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
-
-
-@pytest.mark.slow
-def test_one_long_task_is_progress(lasting_client, tmp_path):
-    X, y = checkers(300)
-    X = da.from_array(X, chunks=(300, 2))
-    late = X.map_blocks(slow, str(tmp_path), 9.0, dtype=X.dtype, meta=X._meta)
-    with dask.config.set({"daskls.patience": 6}):
-        model = small_svc(client=lasting_client).fit(late, y)
-    assert_same_model(small_svc().fit(X, y), model)
 
 
 @pytest.fixture
@@ -305,49 +281,6 @@ def test_workers_that_do_not_share_the_store_or_the_data(hidden, lasting_client,
         small_svc(client=lasting_client, store=tmp_path / "m").fit(str(tmp_path / "X.zarr"), y)
 
 
-@pytest.mark.slow
-def test_tasks_of_a_blind_worker_that_joins_go_elsewhere(tmp_path):
-    with start_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
-        client.register_plugin(HidePath(tmp_path / "m", only=1))
-        gate = tmp_path / "gate"
-        gate.touch()
-
-        def join():
-            cluster.scale(2)
-            client.wait_for_workers(2, timeout=60)
-            gate.unlink()
-
-        happening = when_blocks_run(tmp_path, join)
-        with (
-            pytest.warns(UserWarning, match=r"tcp://\S+ on \S+ cannot read .*tasks go to others"),
-        ):
-            model = small_svc(client=client, store=tmp_path / "m").fit(*slow_data(tmp_path, 0.5))
-        happening.join()
-    with dask.config.set(scheduler="threads"):
-        assert_same_model(small_svc().fit(*slow_data(tmp_path, 0)), model)
-
-
-@pytest.mark.slow
-def test_a_worker_that_goes_blind_finds_no_damage_in_what_is_finished(tmp_path, monkeypatch):
-    X, y = checkers(300)
-    expected = small_svc(store=tmp_path / "m").fit(X, y)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "m").rglob("*")}
-
-    def hide_then_list(*args):
-        (tmp_path / "hidden").touch()
-        return list_parts(*args)
-
-    monkeypatch.setattr("daskls.run.identity.list_parts", hide_then_list)
-    # So that both workers get a task.
-    monkeypatch.setattr("daskls.run.identity.TASK_NBYTES", 1)
-    with start_cluster(2) as cluster, Client(cluster, set_as_default=False) as client:
-        client.register_plugin(HidePath(tmp_path / "m", only=1, once=tmp_path / "hidden"))
-        with pytest.warns(UserWarning, match=r"tcp://\S+ on \S+ cannot read .*tasks go to others"):
-            model = small_svc(client=client, store=tmp_path / "m").fit(X, y)
-    assert_same_model(expected, model)
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "m").rglob("*")} == before
-
-
 # Retries
 
 
@@ -379,3 +312,13 @@ def test_a_task_is_tried_again_but_never_after_an_error_of_daskls(error, lasting
 def test_a_client_given_as_text_is_refused():
     with pytest.raises(daskls.ParameterError, match=r"Client\('tcp://nowhere:8786'\)"):
         small_svc(client="tcp://nowhere:8786").fit(*checkers(300))
+
+
+@pytest.mark.slow
+def test_one_long_task_is_progress(lasting_client, tmp_path):
+    X, y = checkers(300)
+    X = da.from_array(X, chunks=(300, 2))
+    late = X.map_blocks(slow, str(tmp_path), 9.0, dtype=X.dtype, meta=X._meta)
+    with dask.config.set({"daskls.patience": 6}):
+        model = small_svc(client=lasting_client).fit(late, y)
+    assert_same_model(small_svc().fit(X, y), model)

@@ -3,13 +3,12 @@
 import os
 import shutil
 
-import dask.array as da
 import pytest
 from distributed import Client
 from samplings import small_local
 from support import assert_same_model, checkers, memory_nbytes, small_svc, start_cluster
 
-from daskls import KernelKNNClassifier, MemoryPlanError, StoreError, VoronoiSVC
+from daskls import MemoryPlanError, StoreError, VoronoiSVC
 from daskls.run.resources import find_resources
 
 pytestmark = pytest.mark.slow
@@ -55,15 +54,6 @@ def test_workers_are_asked_what_they_hold():
         assert find_resources(client).held == ""
 
 
-def test_workers_that_are_threads_share_one_process():
-    options = {"processes": False, "memory_limit": "4GiB", "dashboard_address": ":0"}
-    with Client(n_workers=2, threads_per_worker=1, **options) as client:
-        resources = find_resources(client)
-        own = held()
-    assert resources.n_slots == 2
-    assert resources.task_nbytes <= (0.8 * 4096 * MIB - own) / 2 + 64 * MIB
-
-
 def test_workers_too_small_to_begin_are_refused():
     with (
         start_cluster(1, 1, "240MiB") as cluster,
@@ -88,20 +78,6 @@ def test_fits_of_many_methods_leave_workers_at_work():
         client.restart()
         model = small_svc(client=client).fit(X, Y)
     assert_same_model(small_svc().fit(X, Y), model)
-
-
-@pytest.mark.slow
-def test_rows_kept_for_the_next_task_are_given_back():
-    rows, labels = checkers(60_000, d=60, seed=1)
-    with start_cluster(1, 1, "2GiB") as cluster, Client(cluster, set_as_default=False) as client:
-        model = KernelKNNClassifier(client=client).fit(rows, labels)
-        asked = da.from_array(rows[::60], chunks=(1000, 60))
-        client.compute(model.predict(asked)).result()
-        before = max(client.run(held).values())
-        # The next fit asks first; the rows, of 27 MiB, are of no use to it.
-        find_resources(client)
-        after = max(client.run(held).values())
-    assert before - after > 20 * MIB
 
 
 def test_a_disk_without_room_for_the_exchange_is_refused_first(tmp_path, monkeypatch):

@@ -220,21 +220,3 @@ def test_bits_of_a_query_are_its_own(core):
     command = [sys.executable, "-c", "import test_decision; test_decision.check_all_bits()"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_a_model_read_only_or_of_a_view_has_the_same_bits():
-    model = model_of(KernelSpec("rbf", 0.3), 12, 4)
-    X = queries_of(model, 30)
-    expected = decide_pairs(model, X)
-    frozen = {name: np.array(value) for name, value in vars(model).items() if name in ARRAYS}
-    for array in frozen.values():
-        array.flags.writeable = False
-    center = np.array(model.center)
-    center.flags.writeable = False
-    other = LocalModel(**{**vars(model), **frozen, "frame": Frame(center)})
-    np.testing.assert_array_equal(decide_pairs(other, X), expected)
-    np.testing.assert_array_equal(decide_pairs(model, np.asfortranarray(X)), expected)
-
-
-ARRAYS = ("rows", "coef", "class_ptr", "intercepts")

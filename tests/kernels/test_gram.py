@@ -6,7 +6,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from daskls.kernels.frame import frame_rows
-from daskls.kernels.gram import GRAM_TILE_ROWS, squared_columns
+from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.kernel import find_kernel
 from daskls.records import Frame, KernelSpec
 
@@ -117,13 +117,3 @@ def test_bits_of_a_row_do_not_depend_on_its_place(d):
     for n_columns in [*range(200, 270), 299, 500, 501, 1001]:
         base = find_kernel("linear").block(A, B[:n_columns])
         assert (base == base[0]).all(), n_columns
-
-
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("m", [1, 2, 37])
-def test_squared_columns_of_a_lower_triangle_ignore_what_the_other_half_holds(m, dtype):
-    lower = np.random.default_rng(m).normal(size=(m, m)).astype(dtype)
-    expected = (np.tril(lower).astype(float) ** 2).sum(axis=0)
-    found = squared_columns(np.ascontiguousarray(lower.T))
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, expected, rtol=1e-12)

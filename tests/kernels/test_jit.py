@@ -10,6 +10,7 @@ import numba
 import pytest
 
 import daskls
+from daskls.kernels._jit import jit
 
 CODE = """
 import numpy as np
@@ -118,3 +119,45 @@ def test_compiling_loading_and_their_order_leave_no_trace(tmp_path):
     assert output(SOLVE + PRINT, tmp_path / "a") == compiled, "loaded from the cache"
     assert output(SOLVE + FIRST + PRINT, tmp_path / "a") == compiled, "others compiled first"
     assert output(SOLVE + FIRST + PRINT, tmp_path / "b") == compiled, "all compiled, others first"
+
+
+def process(monkeypatch, folder):
+    """Return the cache file of a function, as one more process opens it."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
+
+    def added(a, b):
+        return a + b
+
+    return jit(added)._cache._cache_file
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("step", ["_save_index", "_save_data"])
+@pytest.mark.parametrize("stale", [False, True])
+def test_processes_that_compile_at_once_never_take_each_others_code(
+    step, stale, tmp_path, monkeypatch
+):
+    one, other, reader = (process(monkeypatch, tmp_path) for _ in range(3))
+    if stale:
+        # Of an earlier version, which numbered its files in another order.
+        monkeypatch.setattr(one, "_source_stamp", "before")
+        one.save("floats", "old floats")
+        monkeypatch.undo()
+        one = process(monkeypatch, tmp_path)
+    before, write, seen = other._load_index(), getattr(one, step), []
+
+    def interrupted(*args):
+        # The other process looked at the index before this one wrote it.
+        seen.append(reader.load("ints"))
+        with monkeypatch.context() as patch:
+            patch.setattr(other, "_load_index", lambda: dict(before))
+            other.save("floats", "floats")
+        write(*args)
+        seen.append(reader.load("ints"))
+
+    setattr(one, step, interrupted)
+    one.save("ints", "ints")
+    assert set(seen) <= {None, "ints"}
+    assert reader.load("ints") in (None, "ints")
+    assert reader.load("floats") in (None, "floats")
+    assert "ints" in (reader.load("ints"), seen[-1])

@@ -12,8 +12,6 @@ import daskls
 from daskls.errors import ParameterError
 from daskls.kernels.kernel import KERNELS, Kernel
 from daskls.kernels.standard import Gaussian, Linear
-from daskls.records import SolverSpec
-from daskls.scaling.grid import RIDGES, TrialGrid
 
 
 class WithoutGradient(Gaussian):
@@ -21,12 +19,6 @@ class WithoutGradient(Gaussian):
 
     is_raced = False
     pair_slopes = Kernel.pair_slopes
-
-
-class OfLargeRidges(Gaussian):
-    """With a least ridge among those that are tried."""
-
-    least_ridge = 1e-2
 
 
 class Wavy(Linear):
@@ -38,7 +30,7 @@ class Wavy(Linear):
         return np.cosh(np.clip(base, -20, 20), out=out)
 
 
-MADE = [WithoutGradient, OfLargeRidges, Wavy]
+MADE = [WithoutGradient, Wavy]
 
 
 @pytest.fixture(autouse=True)
@@ -75,12 +67,3 @@ def test_neighbors_are_not_searched_by_a_kernel_that_has_no_search(name, gamma):
     model = getattr(daskls, name)(5, kernel="Wavy", gamma=gamma, random_state=0)
     with pytest.raises(ParameterError, match=r"kernel='Wavy'.*searched.*rbf, linear, poly"):
         model.fit(X, y)
-
-
-def test_trials_stay_within_a_kernels_ridges():
-    grid = TrialGrid.of(SolverSpec(loss="squared_error")).of_kernel("OfLargeRidges")
-    assert grid.ridges == RIDGES[4:]
-    assert grid.start("OfLargeRidges").ridge == grid.ridges[0]
-    # Given ones are all tried.
-    given = TrialGrid.of(SolverSpec(loss="squared_error", C=(1e6,)))
-    assert given.of_kernel("OfLargeRidges").ridges == (5e-7,)

@@ -80,13 +80,6 @@ def test_decision_values_equal_svcs():
     np.testing.assert_allclose(K @ beta + offset, peer.decision_function(K), atol=1e-2)
 
 
-@pytest.mark.parametrize("labels", ["equal", "opposite"])
-def test_exact_duplicates(labels):
-    X, y = noisy_problem(5, m=20)
-    copies = y if labels == "equal" else -y
-    check_against_svc(kernel(np.vstack([X, X, X]), gamma=0.5), np.r_[y, copies, y], 10.0)
-
-
 @pytest.mark.parametrize(("start", "stop"), [(0, 15), (15, 40), (45, 60)])
 def test_a_held_out_range_is_as_if_it_were_not_there(start, stop):
     X, y = noisy_problem(6)
@@ -125,32 +118,6 @@ def test_one_class_leaves_everything_at_zero():
     np.testing.assert_array_equal(beta, 0)
     assert offset >= 1 - 1e-5
     assert gap <= 1e-3
-
-
-@pytest.mark.parametrize("max_steps", [0, 1, 7])
-def test_a_step_limit_ends_the_solve(max_steps):
-    X, y = noisy_problem(9)
-    K = kernel(X, gamma=0.5)
-    beta, grad, n_steps, gap, offset = solve(K, y, 5 * y, 1e-9, max_steps=max_steps)
-    assert n_steps == max_steps
-    np.testing.assert_allclose(grad, y - K.astype(float) @ beta, atol=1e-5)
-    difference = primal(K, y, beta, offset, 5 * y) - dual(K, y, beta)
-    assert difference >= -1e-3
-    if max_steps < 7:
-        # The gap is that of the offset before the last step's.
-        assert gap >= 0
-
-
-def test_a_limit_below_rounding_ends():
-    X, y = noisy_problem(11)
-    K = kernel(X, gamma=0.5)
-    beta, _, n_steps, gap, _ = solve(K, y, y, -1.0, max_steps=5000)
-    assert n_steps <= 5000
-    assert gap < 1e-3
-    peer = SVC(kernel="precomputed", C=1.0, tol=1e-8).fit(K.astype(float), y)
-    expected = np.zeros(len(y))
-    expected[peer.support_] = peer.dual_coef_[0]
-    assert dual(K, y, beta) == pytest.approx(dual(K, y, expected), rel=1e-6)
 
 
 @pytest.mark.parametrize("C", [1e6, 1e8])

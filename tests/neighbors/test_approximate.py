@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -112,19 +111,6 @@ def test_so_many_groups_are_asked_as_hold_the_neighbors():
     found = find_approximately(PLANE[:50], 2900, groups, 1)
     assert (found.positions >= 0).all()
     np.testing.assert_array_equal(found.numbers, nearest(leaves, PLANE[:50], 2900)[0])
-
-
-def test_memory_does_not_grow_with_queries_times_leaves():
-    leaves, queries = Leaves(PLANE[:, :2], 1000), np.tile(PLANE[:, :2], (2, 1))
-    groups = groups_of(leaves, 50)
-    find_approximately(queries[:600], 3, groups, 1)
-    tracemalloc.start()
-    found = find_approximately(queries, 3, groups, 1)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert len(found.numbers) == len(queries)
-    # All of their distances to centers would take 48 MB.
-    assert peak < 8 * len(queries) * 1000 / 2
 
 
 BUILD = """

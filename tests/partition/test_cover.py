@@ -110,33 +110,6 @@ def test_rounds_give_what_one_row_after_the_other_gives(kind, n_assigned, first_
     assert n_different / n_assigned <= len(state.centers) <= n_different
 
 
-def test_more_equal_rows_than_a_list_holds():
-    """A list then holds the rows of the smallest numbers, and the others go where they go."""
-    numbers = np.array([40, 10, 30, 20, 50])
-    lists = nearest_positions(np.zeros((5, 2)), numbers, 2)
-    assert lists.tolist() == [[1, 3]] * 5
-    state, _ = check_cover(np.array([4, 3, 0, 1, 2]), numbers, lists)
-    assert state.centers == [3]
-    state, _ = check_cover(np.array([4, 0, 2, 1, 3]), numbers, lists)
-    assert state.centers == [1]
-
-
-def test_a_row_beyond_its_own_list_belongs_to_a_later_centers_list():
-    """Place 0 is not in its own list; position 2's holds it."""
-    lists = np.array([[1, 3], [1, 3], [2, 0], [3, 1]])
-    state, _ = check_cover(np.array([0, 2, 1, 3]), np.arange(4), lists)
-    assert state.centers == [2, 1]
-    assert state.resolved_owner().tolist() == [0, 1, 0, 1]
-
-
-def test_a_row_beyond_its_own_list_goes_where_the_first_of_it_goes():
-    lists = np.array([[1, 2], [1, 3], [2, 3], [3, 1]])
-    for order in ([0, 1, 2, 3], [2, 1, 0, 3]):
-        state, _ = check_cover(np.array(order), np.arange(4), lists)
-        assert sorted(state.centers) == [1, 2]
-        assert state.centers[state.resolved_owner()[0]] == 1
-
-
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
 def test_rows_that_go_where_rows_go_that_go_elsewhere(order):
     """A rounded metric knows rows at 0 from their neighbors, but not from those rows' neighbors."""

@@ -38,21 +38,6 @@ def test_finer_grids_have_the_papers_ends_and_equal_ratios(shape, n_rows, n_feat
         np.testing.assert_allclose(np.ravel(ends[name]), [own[0], own[-1]], rtol=1e-10)
 
 
-def test_values_that_are_given_are_not_counted_anew():
-    spec = SolverSpec(C=(1.0, 2.0), n_grid=(20, 5))
-    grid = resolve_grid(spec, 1.0, 90, 2)
-    assert (grid.costs, len(grid.gammas), spec.n_costs) == ((1.0, 2.0), 5, 2)
-    assert count_gammas(SolverSpec(kernel="linear", n_grid=(20, 5))) == 1
-
-
-def test_widest_and_smallest_come_first():
-    grid = resolve_grid(SolverSpec(), 2.0, 100, 3)
-    assert (np.diff(grid.gammas) > 0).all()
-    assert (np.diff(grid.costs) > 0).all()
-    assert grid.gammas[0] == pytest.approx(1 / 10.0**2)
-    assert grid.costs[-1] == pytest.approx(500.0)
-
-
 def test_given_values_are_used_unchanged_in_increasing_order():
     spec = SolverSpec(C=(3.0, 0.1, 7.3), gamma=(2.0, 0.3))
     for radius, n_rows, n_features in [(1.0, 50, 2), (30.0, 2000, 8)]:

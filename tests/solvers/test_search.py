@@ -101,19 +101,6 @@ def test_the_chosen_error_is_the_full_searchs_own_of_that_point(seed):
     assert best.error - expected.error <= 3 * np.sqrt(60) / 600
 
 
-@compiled
-def test_whoever_is_beaten_is_not_trained_on_all_folds():
-    # Hardly any label is wrong: the wide kernels are far behind.
-    X, y = noisy_cell(1, noise=0.01)
-    grid = {"gamma": (1e-3, 5.0), "C": (1.0, 3.0), "cv": 5}
-    full, fine = (search_of(X, y, search=search, **grid) for search in ("full", "refine"))
-    assert full.choose(finish=False).counts.n_trained == 20
-    choice = fine.choose(finish=False)
-    assert choice.counts.n_trained < 20
-    assert choice.kernel.gamma == full.choose(finish=False).kernel.gamma
-    assert set(fine.errors) < set(full.errors)
-
-
 def test_short_axes_are_tried_whole_at_the_tolerance_asked_for():
     X, y = binary_cell()
     options = {"gamma": (0.05, 0.5, 3.0), "C": (0.3, 1.5, 8.0), "cv": 3}

@@ -102,18 +102,6 @@ def test_rows_are_read_once_and_alone(front, bucket_url):
     assert front.received["GET", "rows"] <= blocks * (OPENED_NBYTES + 100)
 
 
-def test_two_saves_to_one_url(bucket_url, monkeypatch):
-    first, second = (small_svc(C=C).fit(X, Y) for C in (1.0, 100.0))
-    # The second looks while nothing is there, and comes after the first.
-    monkeypatch.setattr(Bucket, "exists", lambda self, key: False)
-    first.save(bucket_url)
-    with pytest.raises(StoreError, match="exists already"):
-        second.save(bucket_url)
-    monkeypatch.undo()
-    expected = first.decision_function(X)
-    np.testing.assert_array_equal(daskls.load(bucket_url).decision_function(X), expected)
-
-
 # --- one that is not there
 
 

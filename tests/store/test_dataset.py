@@ -41,15 +41,6 @@ def test_rows_come_back_whatever_the_blocks_and_chunks(tmp_path, rows, chunk_row
     assert (data.n_rows, data.n_features, data.classes) == (101, 3, ["a", "b"])
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64", "float32", "float64"])
-def test_types_are_kept(tmp_path, dtype):
-    X = np.arange(12).reshape(4, 3).astype(dtype)
-    data = write_blocks(tmp_path / "d", X, None, [])
-    assert data.X.dtype == X.dtype
-    np.testing.assert_array_equal(data.X[:], X)
-    assert data.y is None
-
-
 def test_attributes_are_json_and_come_back(tmp_path, rows):
     X, y = rows
     options = {"feature_names": ["u", "v", "w"], "source": "here", "classes": np.array([-1, 1])}
@@ -151,11 +142,6 @@ def test_a_missing_chunk_is_not_read_as_zeros(tmp_path, rows):
         data.X[:]
 
 
-def test_a_url_is_refused_for_writing():
-    with pytest.raises(StoreError, match="Cannot write to the URL"):
-        check_target("ftp://bucket/d", overwrite=True)
-
-
 def without_X(group):
     del group["X"]
 
@@ -237,3 +223,17 @@ def test_a_link_goes_and_what_it_leads_to_stays(tmp_path):
         writer.append(np.ones((1, 2)), np.zeros(1, "i4"))
     assert open_dataset(tmp_path / "real.zarr").n_rows == 3
     assert open_dataset(tmp_path / "link").n_rows == 1
+
+
+def test_a_url_is_refused_for_writing():
+    with pytest.raises(StoreError, match="Cannot write to the URL"):
+        check_target("ftp://bucket/d", overwrite=True)
+
+
+def test_a_closed_writer_takes_no_rows(tmp_path):
+    with DatasetWriter(tmp_path / "d", 2, "f4") as writer:
+        pass
+    with pytest.raises(StoreError, match="is closed"):
+        writer.append(np.zeros((1, 2)), np.zeros(1, int))
+    writer.abort()
+    assert open_dataset(tmp_path / "d").n_rows == 0

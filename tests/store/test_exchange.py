@@ -60,12 +60,23 @@ def assert_leaves(exchange, rows, leaves):
         found, expected = exchange.read_leaf(leaf), rows.take(members)
         for name in ("X", "targets", "weights", "numbers"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    for first, last in ((0, exchange.n_leaves - 1), (2, 2)):
+        for leaf, found in enumerate(exchange.read_leaves(first, last), start=first):
+            expected = exchange.read_leaf(leaf)
+            for name in ("X", "targets", "weights", "numbers"):
+                np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+                assert getattr(found, name).flags.c_contiguous
 
 
-@pytest.mark.parametrize("group_blocks", [1, 2, 3, 20])
+@pytest.mark.parametrize("most_rows", [1, 12, 1000])
+@pytest.mark.parametrize("group_blocks", [1, 2, 20])
 @pytest.mark.parametrize("n_partitions", [1, 2, 3])
 @pytest.mark.parametrize("sizes", [(90,), (1, 0, 60, 29)])
-def test_leaves_come_back_in_row_order(tmp_path, sizes, n_partitions, group_blocks):
+def test_leaves_come_back_in_row_order(
+    tmp_path, sizes, n_partitions, group_blocks, most_rows, monkeypatch
+):
+    # So many rows of leaves are read together.
+    monkeypatch.setattr("daskls.store.exchange.LEAVES_NBYTES", most_rows * (3 * 4 + 4 + 8 + 8))
     folder = tmp_path / "exchange-1"
     exchange, rows, leaves = write(folder, sizes, n_partitions, group_blocks=group_blocks)
     counts = put_together(exchange)
@@ -76,22 +87,6 @@ def test_leaves_come_back_in_row_order(tmp_path, sizes, n_partitions, group_bloc
     assert stored_grids(tmp_path) == [sizes]
     (tmp_path / "exchange-1" / "grid").write_bytes(b"damaged")
     assert stored_grids(tmp_path) == []
-
-
-@pytest.mark.parametrize("group_blocks", [1, 2])
-@pytest.mark.parametrize("most_rows", [1, 12, 40, 1000])
-def test_leaves_that_are_read_together(tmp_path, monkeypatch, group_blocks, most_rows):
-    exchange, *_ = write(tmp_path / "x", (1, 0, 60, 29), 3, group_blocks=group_blocks)
-    put_together(exchange)
-    alone = [exchange.read_leaf(leaf) for leaf in range(exchange.n_leaves)]
-    monkeypatch.setattr("daskls.store.exchange.LEAVES_NBYTES", most_rows * (3 * 4 + 4 + 8 + 8))
-    for first, last in [(0, 11), (2, 2), (3, 9), (11, 11)]:
-        found = list(exchange.read_leaves(first, last))
-        assert len(found) == last - first + 1
-        for own, expected in zip(found, alone[first:], strict=False):
-            for name in ("X", "targets", "weights", "numbers"):
-                np.testing.assert_array_equal(getattr(own, name), getattr(expected, name))
-                assert getattr(own, name).flags.c_contiguous
 
 
 def test_blocks_are_merged_in_ranges_of_leaves_and_large_leaves_block_by_block(

@@ -7,8 +7,6 @@ modules that do, and the numbers that tell one file from another.
 import ast
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).parents[2] / "daskls"
 BACK_END = "store/folder.py"
 # Readers of users' files, the command line, and plots, which write where a person says.
@@ -101,22 +99,3 @@ def test_the_back_end_alone_touches_what_lies_inside_a_store():
     # Nothing beside the exceptions, and no exception that is needed no more.
     assert {file: lines for file, lines in found.items() if file not in EXCEPTIONS} == {}
     assert set(EXCEPTIONS) == set(found)
-
-
-PLANTED = (
-    *("import shutil", "import os.path, mmap", "from os import unlink", "open('x')", "FileIO(3)"),
-    *("os.replace(a, b)", "os.stat(a).st_ino", "a.st_mtime_ns", "(root / 'x').exists()"),
-    *("Path(x).unlink(missing_ok=True)", "path.open('rb')", "np.memmap(x)", "rows.tofile(x)"),
-)
-NONE = (
-    *("import os\nos.fspath(a), os.getpid()", "handle.open()", "store.exists('index')"),
-    *("np.full(3, 0)", "store.size(key), store.stamp(key)", "text.replace('a', 'b')"),
-)
-
-
-@pytest.mark.parametrize(
-    ("source", "n"), [*((own, 1) for own in PLANTED), *((own, 0) for own in NONE)]
-)
-def test_a_planted_touch_is_found_and_nothing_else(tmp_path, source, n):
-    (tmp_path / "a.py").write_text(source)
-    assert len(touches(tmp_path)) == n

@@ -99,18 +99,6 @@ def test_one_candidate_equals_svc(kernel, n_classes, weighted):
     assert model.center.any() == (kernel != "poly")
 
 
-def test_the_report():
-    X, codes = neighborhood_of(3)
-    report = fit(X, codes, C=(2.0,), gamma=(0.4,)).report
-    assert (report.cell, report.leaf, report.n_read) == (5, 2, 9)
-    assert (report.n_rows, report.n_classes, report.C) == (48, 3, 2.0)
-    assert report.gamma == pytest.approx(0.4, rel=1e-12)
-    # Nothing was judged: one solve a pair.
-    assert report.n_trained == 3
-    assert np.isnan(report.validation_error)
-    assert report.n_at_limit == 0
-
-
 # Models without training
 
 
@@ -142,17 +130,6 @@ def answers(model, X):
     scores = cell_scores(model, X)
     places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
     return set(model.classes[places].tolist())
-
-
-def test_equal_rows_have_the_error_of_the_majority():
-    X = np.full((10, 2), 0.3)
-    codes = np.array([1, 4, 4, 1, 4, 1, 1, 1, 1, 1])
-    options = {"percentiles": (90.0, 50.0, 1.0), "C": (1.0, 4.0)}
-    # Class 1 is the larger one of all rows; three of the first five are not of it.
-    np.testing.assert_allclose(errors_of(X, codes, n_inner=5, **options), np.full((3, 2), 0.6))
-    weights = np.array([1, 1, 2, 1, 3, 1, 1, 1, 1, 1.0])
-    np.testing.assert_allclose(errors_of(X, codes, weights, 5, **options), np.full((3, 2), 0.75))
-    assert fit(X, codes, n_inner=5, **options).classes.tolist() == [1]
 
 
 # Errors of candidates
@@ -228,14 +205,6 @@ def test_errors_of_widths_from_the_distances():
     assert len(set(errors.ravel().tolist())) > 1
 
 
-def test_inner_rows_of_one_class():
-    X, codes = neighborhood_of(1)
-    codes[:8] = 3
-    errors = check_errors(X, codes, None, 8, (0.05, 2.0), (0.1, 10.0))
-    # The rows outside surround them: where these weigh more, all are answered like those.
-    assert errors.min() < errors.max() == 1
-
-
 @pytest.mark.parametrize("row", [3, 30], ids=["inner", "outer"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_class_of_one_row(n_classes, row):
@@ -267,27 +236,6 @@ def test_the_best_candidate_is_trained_on_all_rows(n_classes):
     assert model.report.validation_error == errors[g, i] < errors.max()
     peer = SVC(C=costs[i], gamma=gamma, tol=1e-9, decision_function_shape="ovo").fit(X, codes)
     check_decisions(model, peer, queries_around(X))
-
-
-def test_ties_go_to_the_widest_and_then_to_the_smallest_C():
-    X = np.r_[np.linspace(-3, -2, 10), np.linspace(2, 3, 10)][:, None]
-    codes = np.repeat([0, 1], 10)
-    mixed = np.random.default_rng(0).permutation(20)
-    report = fit(X[mixed], codes[mixed], gamma=(1.0, 0.1, 0.4), C=(4.0, 1.0, 2.0)).report
-    assert report.validation_error == 0
-    assert (report.gamma, report.C) == (pytest.approx(0.1), 1.0)
-
-
-@pytest.mark.parametrize("d", [5, 54, 300])
-def test_equal_rows_of_two_classes_do_not_make_a_width_of_rounding_error(d):
-    """Equal rows are at a distance of 0, also where it comes from expanded squares."""
-    X = np.tile(np.random.default_rng(2).normal(size=(12, d)), (2, 1))
-    codes = np.repeat([1, 3], 12)
-    distances = pdist(X)
-    assert np.percentile(distances, 1.0) == 0
-    report = fit(X, codes, percentiles=(1.0,), C=(1.0,)).report
-    smallest = distances[distances > 1e-6].min()
-    assert report.gamma == pytest.approx(smallest**-2.0, rel=1e-4)
 
 
 # Copies: rows of equal features and class
