@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from peaks import SLACK, peak_of
+from peaks import assert_projected
 from support import few
 
 from daskls import MemoryPlanError
@@ -70,10 +70,9 @@ def test_cells_that_choose_width_and_ridge(job, cell_rows, ridge):
     grid = TrialGrid(WIDTHS[8:10], (ridge,))
     sheet = sheets_of_regions(job, 1000, cell_rows).final
     call = 0, np.ones(d), grid.at((0, 0), "rbf"), sheet, grid, job
-    peak = peak_of(lambda: evaluate_candidate(*call))
     given = region_rows(d), d, k if k > 2 else 1, cell_rows
     planned = trial_nbytes(*given, tuning_cells(cell_rows))
-    assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
+    assert_projected(lambda: evaluate_candidate(*call), planned, 4)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +89,7 @@ def test_slopes_and_held_out_errors(job):
         lambda: learn_scale(0, np.ones(d), trial, sheets.learning, job),
         lambda: evaluate_candidate(0, np.ones(d), trial, sheets.deciding, grid, job),
     ):
-        peak = peak_of(task)
-        assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
+        assert_projected(task, planned, 4)
 
 
 def test_what_no_task_could_look_at_is_refused():
@@ -116,8 +114,7 @@ def test_a_rung_of_a_race(d, k, tmp_path):
     for kernel in ("rbf", "laplacian"):
         start = replace(grid.of_kernel(kernel).start(kernel), ridge=1e-2)
         call = 0, np.ones(d), start, replace(final, most_trials=2), grid, job
-        peak = peak_of(lambda call=call: evaluate_candidate(*call))
-        assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
+        assert_projected(lambda call=call: evaluate_candidate(*call), planned, 4)
 
 
 def test_a_race_that_no_worker_has_memory_for_is_refused():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from peaks import SLACK, peak_of
+from peaks import assert_projected
 from samplings import keep_parts, small_local
 from support import few, path_of
 
@@ -58,8 +58,7 @@ def test_training_on_a_sample(n, d, n_classes, loss, tasks, monkeypatch):
     job.fit.open_rows()
     sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, SolverSpec())
     projected = sample_nbytes(sizes, n_rows, loss)
-    peak = peak_of(lambda: train.fit_sample(step, job))
-    assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
+    assert_projected(lambda: train.fit_sample(step, job), projected, LOOSEST)
     assert has_part(root, train.KEPT, step, step)
 
 
@@ -80,6 +79,5 @@ def test_drawing_from_balls(n, d, tasks, monkeypatch):
 
     sizes = TaskSizes(d, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
     projected = ball_nbytes(sizes, n_balls, SEARCH_REGION_ROWS, n)
-    peak = peak_of(run)
     # Pairs are counted as if every ball held more rows than it may draw; of these few do.
-    assert peak - SLACK <= projected <= 2 * LOOSEST * peak, f"{projected / peak:.2f}"
+    assert_projected(run, projected, 2 * LOOSEST)
