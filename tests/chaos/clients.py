@@ -48,7 +48,6 @@ class SessionProcess:
             return
 
     def wait_for(self, event, limit_s, watched=None):
-        """Return the next event of a name, or a Result where none comes."""
         seen, since = None, time.monotonic()
         while time.monotonic() - since < limit_s:
             found = self._next(POLL_S)
@@ -62,20 +61,17 @@ class SessionProcess:
         return Result("hung", message=f"no progress for {limit_s:g} s")
 
     def result(self, limit_s, watched):
-        """Return the Result of what runs, and its seconds."""
         end = self.wait_for("end", limit_s, watched)
         if isinstance(end, Result):
             return end, None
         return Result(**end["result"]), end["seconds"]
 
     def _ended(self):
-        """Return the Result of a process that is gone."""
         if self.is_ours:
             return Result("ours")
         return Result("signal", message=f"the client's process ended: {self.process.returncode}")
 
     def _next(self, timeout_s):
-        """Return the next event, or None after a while."""
         while b"\n" not in self.text:
             if not select.select([self.reader], [], [], timeout_s)[0]:
                 return None

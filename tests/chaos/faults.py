@@ -50,7 +50,6 @@ class FaultCampaign:
         self.reference = {}
 
     def about(self):
-        """Return what the table shows, for people."""
         skipped = "" if self.has_disks else f" This machine cannot mount: no {' nor '.join(DISK)}."
         return (
             "Two workers of one thread, a client in a process of its own; one fault at a moment "
@@ -64,7 +63,6 @@ class FaultCampaign:
         )
 
     def data_for(self, name):
-        """Return the path of the rows that an estimator is trained on."""
         return methods.write_data(self.folder, self.size, name)
 
     def prepare(self, names=methods.NAMES):
@@ -105,14 +103,12 @@ class FaultCampaign:
         return found
 
     def _undisturbed(self, session, do, **values):
-        """Return the value and the seconds of a run that must end well."""
         session.send(do, **values)
         result, seconds = session.result(self.limit_s, None)
         assert result.kind == "value", result
         return result.value, seconds
 
     def draw(self, trial):
-        """Return what a trial is, by its number: kind, stage, estimator, generator."""
         rounds, place = divmod(trial, len(COMBINATIONS))
         order = np.random.default_rng([self.seed, rounds]).permutation(len(COMBINATIONS))
         return *COMBINATIONS[order[place]], np.random.default_rng([self.seed, rounds, place, 1])
@@ -271,7 +267,6 @@ class Trial:
             session.signal_workers(signal.SIGCONT, [0, 1])
 
     def _valued(self, result):
-        """Return the result with the bits of what it left."""
         if result.kind != "value" or self.stage == "predict":
             return result
         return outcome_of(lambda: methods.digest(daskls.load(self.store)))

@@ -42,7 +42,6 @@ SIZES = {"small": (600, 100, 3), "large": (3000, 250, 3)}
 
 
 def make(name, size, **params):
-    """Return an estimator of a size, unfitted."""
     return small(name, **(LARGER.get(name, {}) if size == "large" else {}), **params)
 
 
@@ -64,7 +63,6 @@ def block_a_chunk(data):
 
 
 def checkers(n, seed, d=3):
-    """Return rows in a cube and labels of three classes, a checkerboard with some of them wrong."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))
     y = (X[:, :3] * 3).astype(int).sum(axis=1) % 3
@@ -74,25 +72,21 @@ def checkers(n, seed, d=3):
 
 
 def queries(d):
-    """Return rows that visit all cells, some outside of the training rows' cube."""
     return np.random.default_rng(99).random((N_QUERIES, d)) * 1.2 - 0.1
 
 
 def write_data(folder, size, name):
-    """Write a data set of a size for an estimator, once; return its path."""
     n, chunk, d = SIZES[size]
     X, y = rows_for(name, n, seed=1, d=d)
     return _write(Path(folder) / f"data-{size}-{y.dtype.kind}.zarr", X, y, chunk)
 
 
 def write_queries(folder, n, name):
-    """Write rows to predict and their labels, once; return the path."""
     X, y = rows_for(name, n, seed=2)
     return _write(Path(folder) / f"queries-{n}-{y.dtype.kind}.zarr", X, y, max(n // 40, 1))
 
 
 def rows_for(name, n, seed, d=3):
-    """Return rows, and what an estimator answers: classes, or numbers."""
     X, y = checkers(n, seed, d)
     return X, y if name in CLASSIFIERS else y + X[:, 0]
 
@@ -116,7 +110,6 @@ def fit(name, size, data, **params):
 
 
 def digest(model):
-    """Return a model's bits in few letters: its answers to the queries, its report."""
     report = model.fit_report_
     scores = answers_of(model, queries(model.n_features_in_))
     total = hashlib.sha256(np.ascontiguousarray(scores).tobytes())
@@ -128,7 +121,6 @@ def digest(model):
 
 
 def ask(model, way, data, target):
-    """Return a model's answers to many rows: a digest of its labels, or its score."""
     if way == "score":
         group = zarr.open_group(data, mode="r")
         return model.score(group["X"], da.from_zarr(group["y"]))
@@ -137,6 +129,5 @@ def ask(model, way, data, target):
 
 
 def digest_of_labels(path):
-    """Return the bits of predicted labels that were written to a Zarr array."""
     labels = np.ascontiguousarray(zarr.open_array(path, mode="r")[...])
     return hashlib.sha256(labels.tobytes()).hexdigest()[:16]

@@ -41,7 +41,6 @@ class Result:
 
 
 def result_of_error(error):
-    """Return the Result of an exception: its kind, whether it is daskls' own, its last calls."""
     from daskls import DasklsError
 
     frames = traceback.extract_tb(error.__traceback__)[-4:]
@@ -51,7 +50,6 @@ def result_of_error(error):
 
 
 def outcome_of(task):
-    """Return the Result of a call: its value, or what it raised."""
     try:
         return Result("value", value=task())
     except KeyboardInterrupt:
@@ -61,7 +59,6 @@ def outcome_of(task):
 
 
 def classify(result, expected):
-    """Return the class of a result, given the value of an undisturbed run."""
     if result.kind == "value":
         return "same bits" if result.value == expected else "wrong"
     simple = {"interrupt": "clear", "ours": "ours", "hung": "hung", "signal": "crashed"}
@@ -85,7 +82,6 @@ class Journal:
         self.records = [json.loads(line) for line in lines]
 
     def done(self, seed):
-        """Return the numbers of the trials of a seed that are there."""
         return {record["trial"] for record in self.records if record["seed"] == seed}
 
     def add(self, record):
@@ -100,7 +96,6 @@ def has_failed(record):
 
 
 def write_table(path, about, records):
-    """Write the tables of a campaign."""
     parts = [table(records, by) for by in ("kind", "estimator", "stage")]
     failed = [record for record in records if has_failed(record)]
     if failed:
@@ -130,7 +125,6 @@ def _counts(records):
 
 
 def failure_line(record):
-    """Return a failed trial in a few lines: how to run it again, and what was said."""
     command = f"python -m chaos --seed {record['seed']}"
     first = record["outcome"] in FAILED
     said = record["message" if first else "again_message"]

@@ -32,7 +32,6 @@ class Session:
         methods.many_small_tasks()
 
     def tell(self, event, **values):
-        """Write one event."""
         os.write(self.fd, (json.dumps({"event": event, **values}) + "\n").encode())
 
     def listen(self):

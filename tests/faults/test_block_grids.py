@@ -20,7 +20,6 @@ def rows(*chunks):
 
 
 def stop_at(store, part, at):
-    """Begin a fit in blocks of 100 rows that stops before it has written so many of a part."""
     stop_fit(
         lambda: small_svc(store=store).fit(*rows(*[100] * 12)), store, f"exchange-.*/{part}", at
     )

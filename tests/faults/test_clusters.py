@@ -117,13 +117,11 @@ def test_workers_that_come_and_go(rows, expected):
 
 
 def watch(cluster, seen, ended):
-    """Note every worker that there was."""
     while not ended.wait(0.05):
         seen.update(cluster.scheduler_info["workers"])
 
 
 def come_and_go(cluster, ended):
-    """Let there be two workers, then one, and so on."""
     n = 1
     while not ended.wait(1.5):
         n = 3 - n

@@ -51,7 +51,6 @@ def more_small_tasks():
 
 
 def make(way, **params):
-    """Return an estimator of one of the ways."""
     name, own = WAYS[way]
     return small(name, **own, **params)
 
@@ -62,7 +61,6 @@ def stopped(model, store, start, at=0):
 
 
 def told(store, call):
-    """Return what a call gives; None where it says what is damaged, and what to do."""
     try:
         return call()
     except DasklsError as error:
@@ -127,7 +125,6 @@ def test_every_damage_to_every_kind_of_file_of_a_finished_model(way, tmp_path):
 
 
 def times(folder):
-    """Return when each file below a folder was written."""
     return {file: file.stat().st_mtime_ns for file in files_of(folder)}
 
 

@@ -28,7 +28,6 @@ DISK_NBYTES = 64 << 20
 
 @pytest.fixture(scope="module")
 def folder():
-    """Yield a folder that every user can read; pytest's own are for one user."""
     path = Path(tempfile.mkdtemp(prefix="daskls-disks-"))
     path.chmod(0o755)
     yield path

@@ -45,7 +45,6 @@ def test_more_fits_than_slots_end(client):
 
 
 def wait_for(client, futures):
-    """Fail if tasks do not end."""
     with client.as_current():
         done = wait(futures, timeout=ENDS_S)
     assert not done.not_done

@@ -47,7 +47,6 @@ def data():
 
 @contextmanager
 def cluster(found, env):
-    """Yield the workers' processes of a scheduler on the first host and a worker on each."""
     quiet = {"env": env, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     scheduler = (*("-m", "distributed.cli.dask_scheduler"), "--no-dashboard", "--port", str(PORT))
     worker = (
@@ -70,7 +69,6 @@ def address(found):
 
 
 def answer(process):
-    """Return what a session prints; its error, if it has one."""
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     return out.strip()

@@ -53,7 +53,6 @@ def start(*args):
 
 
 def alive_of_session(session):
-    """Return the names of a session's processes that still run."""
     found = []
     for process in psutil.process_iter():
         try:

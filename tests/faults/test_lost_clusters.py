@@ -63,7 +63,6 @@ def mark(folder, name):
 
 
 def slow(block, folder, seconds=0.3):
-    """Return a block late; leave a file when it begins. While a file `gate` is there, few begin."""
     mark(folder, "block")
     gate = Path(folder) / "gate"
     wait_until(lambda: not gate.exists() or len(list(gate.parent.glob("block-*"))) <= 3)
@@ -72,7 +71,6 @@ def slow(block, folder, seconds=0.3):
 
 
 def slow_data(folder, seconds=0.3):
-    """Return data whose blocks are slow, so that a fit is in the middle when something happens."""
     X, y = checkers(1200)
     X = da.from_array(X, chunks=(100, 2))
     return X.map_blocks(slow, str(folder), seconds, dtype=X.dtype, meta=X._meta), da.from_array(
@@ -81,7 +79,6 @@ def slow_data(folder, seconds=0.3):
 
 
 def wait_until(reached, seconds=60):
-    """Wait for what happens in other processes."""
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline
@@ -180,7 +177,6 @@ def test_ctrl_c_passes_and_frees_the_cluster(lasting_client, heeded_interrupts, 
 
 
 def hold(share, dask_worker=None):
-    """Fill a share of this worker's memory limit."""
     limit = dask_worker.memory_manager.memory_limit
     free = int(limit * share) - memory_nbytes("VmRSS")
     dask_worker.held = bytearray(os.urandom(1 << 20)) * (free >> 20)

@@ -23,7 +23,6 @@ def many_small_tasks():
 
 
 def hold(nbytes, dask_worker=None):
-    """Fill memory of a worker, as other work may have done."""
     dask_worker.held = bytearray(os.urandom(MIB)) * (nbytes // MIB)
 
 

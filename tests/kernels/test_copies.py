@@ -7,7 +7,6 @@ from daskls.kernels.copies import _groups, find_copies, row_hashes
 
 
 def naive(table):
-    """Return the first row of each group and each row's group, by comparing rows one by one."""
     first, group, seen = [], [], {}
     for i, row in enumerate(map(tuple, table.tolist())):
         if row not in seen:

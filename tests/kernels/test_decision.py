@@ -22,7 +22,6 @@ COUNTS = (31, 1, 17, 52)
 
 
 def model_of(kernel, d, n_classes=2, scale=1.0, seed=0, constant=()):
-    """Return a model of random support rows, whose given columns hold one value each."""
     rng = np.random.default_rng(seed)
     counts = COUNTS[:n_classes]
     rows = rng.normal(size=(sum(counts), d)).astype(np.float32)
@@ -40,7 +39,6 @@ def model_of(kernel, d, n_classes=2, scale=1.0, seed=0, constant=()):
 
 
 def queries_of(model, m, seed=1):
-    """Return queries about the support rows: some are support rows, some are far away."""
     rng = np.random.default_rng(seed)
     X = model.center + rng.normal(size=(m, len(model.center)))
     X[::5] = model.center + model.rows[rng.integers(0, len(model.rows), len(X[::5]))]
@@ -84,7 +82,6 @@ def test_decisions_with_large_coefficients_are_those_of_the_definition(kernel, d
 
 
 def shifts_of(model):
-    """Return how far float32 may move the model's decisions: the exponential, distances too."""
     varying = model.rows.astype(float)[:, (model.rows != model.rows[0]).any(axis=0)]
     name, gamma, n = model.kernel.name, model.kernel.gamma, varying.shape[1]
     n_sums = -(-n // 8) if name == "laplacian" else n
@@ -185,7 +182,6 @@ def test_columns_of_one_value_count_in_every_distance(d, n_constant, scale, name
 
 
 def check_bits(model):
-    """Compare a query's decisions alone, in every place of a tile, and beside any others."""
     X = queries_of(model, GRAM_TILE_ROWS + 7)
     whole, alone = decide_pairs(model, X), decide_pairs(model, X[5:6])
     assert (decide_pairs(model, np.repeat(X[5:6], GRAM_TILE_ROWS + 7, axis=0)) == alone).all()

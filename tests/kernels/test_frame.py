@@ -25,7 +25,6 @@ def test_rows_are_centered_in_float64(dtype):
 
 
 def model_of(X, codes, scale=None, **spec):
-    """Train one cell's model in a frame of the given scale."""
     spec = SolverSpec(**{"cv": 3, "C": (1.0,), "gamma": (0.5,), **spec})
     own = LocalRows.of(X, codes, np.ones(len(X)), spec, scale=scale)
     order, cell = own.data(assign_folds(own.present, spec.cv, SEED))

@@ -10,7 +10,6 @@ MAX_STEPS = 200_000
 
 
 def signed_kernel(X, y, name="rbf", **parameters):
-    """Return Q as float32, the only thing that solver and oracle share."""
     K = naive.kernel_matrix(X, X, name, **parameters)
     return np.ascontiguousarray(K * np.outer(y, y), np.float32)
 

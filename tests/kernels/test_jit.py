@@ -103,7 +103,6 @@ for unit, with_offset in ((True, False), (False, False), (False, True)):
 
 
 def output(code, cache):
-    """Return what a new process prints, its compiled code cached in a folder of its own."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -122,7 +121,6 @@ def test_compiling_loading_and_their_order_leave_no_trace(tmp_path):
 
 
 def process(monkeypatch, folder):
-    """Return the cache file of a function, as one more process opens it."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
 
     def added(a, b):

@@ -17,7 +17,6 @@ def cell(m, n_landmarks, seed=0, scale=1.0):
 
 
 def solve(rows, problems, tol=1e-9, gram=False, theta=None, deltas=None):
-    """Return theta and statistics of each problem."""
     M, labels, weights, folds = rows
     problems = np.array(problems, float)
     theta = np.zeros((len(problems), M.shape[1])) if theta is None else theta

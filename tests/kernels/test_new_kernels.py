@@ -35,7 +35,6 @@ MADE = [WithoutGradient, Wavy]
 
 @pytest.fixture(autouse=True)
 def made(monkeypatch):
-    """Register the kernels, as lines of the registry would."""
     module = types.ModuleType("daskls.kernels.made")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for own in MADE:

@@ -49,7 +49,6 @@ SIZES = [(54, 2), (300, 2), (12, 26)]
 
 @pytest.fixture(params=[*SIZES[::2], pytest.param(SIZES[1], marks=pytest.mark.slow)], ids=str)
 def job(request, tmp_path):
-    """Return a job of one full region, its features and its classes."""
     d, k = request.param
     n = region_rows(d)
     rng = np.random.default_rng(0)

@@ -42,7 +42,6 @@ SETS = {
 
 
 def groups_of(leaves, size, seed=1):
-    """Return groups of so many leaves each, with their graphs."""
     n = len(leaves.leaves)
     bundles = [(first, min(first + size, n) - 1) for first in range(0, n, size)]
     found = []
@@ -55,7 +54,6 @@ def groups_of(leaves, size, seed=1):
 
 
 def nearest(leaves, queries, k):
-    """Return the numbers and distances of the nearest rows, by looking at all."""
     distances = squared_distances(queries, leaves.X)
     order = np.lexsort((np.broadcast_to(leaves.numbers, distances.shape), distances), axis=1)
     order = order[:, :k]
@@ -63,7 +61,6 @@ def nearest(leaves, queries, k):
 
 
 def recall(found, numbers):
-    """Return the mean share of the nearest rows that were found."""
     shares = [np.isin(own, near).mean() for own, near in zip(numbers, found.numbers, strict=True)]
     return np.mean(shares)
 
@@ -134,7 +131,6 @@ def test_a_graph_has_the_same_bits_whatever_numbas_threads():
 
 @pytest.fixture(scope="module")
 def arrays():
-    """Return the arrays of a graph."""
     return build_graph(PLANE.astype(np.float32), 2).arrays()
 
 

@@ -19,7 +19,6 @@ KINDS = {
 
 
 def pairs_of(leaves, centers, radius):
-    """Return all pairs of a ball and a row number, and the leaves that were passed over."""
     found, passed = [], 0
     for number, leaf in enumerate(leaves.leaves):
         near = near_balls(centers, radius, leaves.regions, number)

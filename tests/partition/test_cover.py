@@ -45,7 +45,6 @@ def cover_in_turn(order, numbers, lists):
 
 
 def cover_in_rounds(order, numbers, lists, most=None):
-    """Return the covering, and the sizes of its rounds."""
     state, sizes = Cover(order, lists.shape[1]), []
     while len(positions := state.next_round()[:most]):
         assert (state.owner[positions] == -1).all(), "covered rows need no search"
@@ -88,7 +87,6 @@ ROWS = {"spread": spread_rows, "tied": tied_rows, "repeated": repeated_rows}
 
 
 def problem(kind, n_assigned, seed=0):
-    """Return an order as a fit's, the numbers and the lists."""
     rng = np.random.default_rng(seed)
     X = ROWS[kind](rng)
     numbers = random_numbers(rng, len(X))
@@ -149,7 +147,6 @@ def sampled_rows(seed=0, n=700, s=300, d=3):
 
 
 def farthest_first_by_all_distances(X):
-    """Return the traversal by the distances of every row to every row taken."""
     rows = X.astype(np.float64)
     nearest, order, current = np.full(len(rows), np.inf), [], 0
     for _ in range(len(rows)):

@@ -14,7 +14,6 @@ def grow(X, max_rows, seed=None):
 
 
 def leaves_from_left_to_right(tree):
-    """Return the leaves in the order a walk meets them, first children first."""
     if len(tree.thresholds) == 0:
         return [0]
 
@@ -27,7 +26,6 @@ def leaves_from_left_to_right(tree):
 
 
 def leaves_as_grown(tree, X):
-    """Return each row's leaf by cutting whole regions with the product that growing uses."""
     A = np.subtract(X, tree.center, dtype=np.float64, order="C")
     leaves = np.full(len(X), -1)
 
@@ -88,7 +86,6 @@ def test_drawn_leaves_are_full_too(m, max_rows, d):
 
 
 def first_cuts(X, max_rows, n):
-    """Return the first direction and the rows on its first side, for each of n seeds."""
     trees = [grow(X, max_rows, (seed,)) for seed in range(n)]
     sides = [((X - t.center) @ t.directions[0] <= t.thresholds[0]).sum() for t in trees]
     return np.array([tree.directions[0] for tree in trees]), np.array(sides)

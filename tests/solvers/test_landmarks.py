@@ -7,7 +7,6 @@ from daskls.solvers.landmarks import BiasSearch, Evaluation
 
 
 def run(function, tol=1e-6, **start):
-    """Search the minimum of a function that returns value, slope and curvature."""
     search = BiasSearch(tol, **start)
     number = 0
     while search.is_open:
@@ -18,7 +17,6 @@ def run(function, tol=1e-6, **start):
 
 
 def piecewise(n, center, seed=0):
-    """Return the sum of n hinges in both directions: convex, with a kink at each."""
     rng = np.random.default_rng(seed)
     kinks = center + rng.normal(size=2 * n)
     signs = np.repeat([1.0, -1.0], n)

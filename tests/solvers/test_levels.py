@@ -26,17 +26,14 @@ GAP = 1e-4
 
 
 def kernel(x, z):
-    """Return Gaussian kernel values."""
     return np.exp(-GAMMA * ((x[:, None] - z) ** 2).sum(axis=2))
 
 
 def rows_of(model):
-    """Return the rows of a model where they were, in float64."""
     return model.rows.astype(np.float64) + model.center
 
 
 def objective_of(model, loss, level, C, weights=WEIGHTS, column=0):
-    """Return the primal value of what a model answers, by plain sums."""
     own, coef = rows_of(model), model.coef[column].astype(np.float64)
     values = kernel(X, own) @ coef + model.intercepts[column]
     lost = find_measure(SolverSpec(loss=loss, target="numbers")).losses(Y - values, level)
@@ -72,7 +69,6 @@ def least(loss, level, C, *, offset=True, weights=WEIGHTS):
 
 
 def fitted(loss, level, C, weights=WEIGHTS, **spec):
-    """Return the model of one cell at one C."""
     quantile = level if isinstance(level, tuple) else float(level)
     given = {"loss": loss, "target": "numbers", "gamma": (GAMMA,), "tol": 1e-6, **spec}
     spec = SolverSpec(quantile=quantile, **{"C": C and (C,), "fit_intercept": True, **given})

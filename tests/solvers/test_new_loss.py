@@ -22,7 +22,6 @@ C, GAMMA = 1.5, 0.5
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    """Add the example's module, its line to the register, and the name to the constraint."""
     module = load_example(monkeypatch, LOSS, f"daskls/solvers/{LOSS}.py")
     entry = Loss(f"{module.__name__.removeprefix('daskls.')}:SquaredHingeSolver")
     monkeypatch.setitem(LOSSES, ("classes", LOSS), entry)
@@ -32,7 +31,6 @@ def registered(monkeypatch):
 
 
 def decisions_of(X, y, weights, X_query):
-    """Return the SVM's decision values, its dual solved as least squares with a >= 0."""
     center = X.mean(axis=0)
     K = naive.kernel_matrix(X - center, X - center, "rbf", GAMMA)
     L = cholesky(K * np.outer(y, y) + np.diag(0.5 / (C * weights)), lower=True)

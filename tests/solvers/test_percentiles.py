@@ -12,7 +12,6 @@ SEED = (7, 3, 3)
 
 
 def sampled_pairs(m, seed):
-    """Return first and second row of each pair that is looked at."""
     named = np.arange(float(m * m)).reshape(m, m)
     return np.divmod(pair_values(named, np.arange(m), sampled_strides(m, seed), 0.0).astype(int), m)
 

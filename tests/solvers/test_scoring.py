@@ -14,14 +14,12 @@ GRID = {"gamma": (0.03, 0.3, 3.0), "C": (0.1, 1.0, 10.0, 100.0), "cv": 4}
 
 
 def rare_cell(seed, m=220):
-    """Return rows of which a few are positive, in a ball that others enter too."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, 2))
     return X, (np.hypot(X[:, 0] - 1.2, X[:, 1]) + 0.3 * rng.normal(size=m) < 0.6).astype(int)
 
 
 def held_out_labels(X, y, weights, gamma, C):
-    """Return every row's prediction by scikit-learn's SVC of the other folds' rows."""
     folds = assign_folds(y, GRID["cv"], SEED)
     predicted = np.empty_like(y)
     for fold in range(GRID["cv"]):
@@ -32,7 +30,6 @@ def held_out_labels(X, y, weights, gamma, C):
 
 
 def product(y, predicted, weights):
-    """Return the product of the classes' recalls, by scikit-learn."""
     return np.prod(recall_score(y, predicted, average=None, sample_weight=weights))
 
 

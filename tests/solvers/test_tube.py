@@ -50,7 +50,6 @@ def test_a_cost_is_chosen_by_folds_of_each_cell():
 
 
 def waves(n, seed):
-    """Return rows, and numbers of spread 1.7 with noise of a twentieth of it."""
     rng = np.random.default_rng(seed)
     rows = rng.uniform(-3, 3, (n, 2))
     return rows, 2 * np.sin(rows[:, 0]) + np.cos(2 * rows[:, 1]) + rng.normal(0, 0.1, n)

@@ -67,7 +67,6 @@ def test_a_put_that_arrived_is_ones_own(front, bucket_url, fault):
 
 
 def once(fault):
-    """Return a function that spoils the first put."""
     faults = iter([fault])
     return lambda method, path: next(faults, None) if method == "PUT" else None
 

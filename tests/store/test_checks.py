@@ -30,7 +30,6 @@ MAKERS = {
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Return a folder of finished models, made as they are asked for."""
     folder = tmp_path_factory.mktemp("checks")
 
     def find(kind):
@@ -42,7 +41,6 @@ def models(tmp_path_factory):
 
 
 def rewrite(store, key, change):
-    """Write an artifact again, whole and sealed, with other arrays or attributes."""
     if key in ("bundles", "rows"):
         files = (store / key).iterdir()
         key = max(files, key=lambda file: file.stat().st_size).relative_to(store).as_posix()
@@ -53,8 +51,6 @@ def rewrite(store, key, change):
 
 
 def setting(key, name, value):
-    """Return a change of the values of an array."""
-
     def change(arrays, attributes):
         arrays[name] = value(arrays[name]) if callable(value) else value
 
@@ -62,8 +58,6 @@ def setting(key, name, value):
 
 
 def at(index, value):
-    """Return a function that sets one value of an array."""
-
     def put(values):
         values = values.copy()
         values[index] = value
@@ -89,8 +83,6 @@ def meta(**values):
 
 
 def header(name, **values):
-    """Return a change of what a bundle's header says of one of its arrays."""
-
     def change(store):
         key = min(store.glob("bundles/*")).relative_to(store).as_posix()
         edit_header(store, key, lambda own: own[name].update(values))
@@ -103,8 +95,6 @@ def garbage(pattern, content=b"\x00" * 64):
 
 
 def linked(pattern):
-    """Return a change that puts links to the machine's files in files' places."""
-
     def change(store):
         for path in store.glob(pattern):
             path.unlink()

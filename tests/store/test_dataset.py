@@ -12,7 +12,6 @@ from daskls.store.dataset import DatasetWriter, check_target, open_dataset
 
 
 def write_blocks(path, X, y, sizes, **options):
-    """Append X and y in blocks of the given sizes, then whatever is left."""
     with DatasetWriter(path, X.shape[1], X.dtype, with_y=y is not None, **options) as writer:
         first = 0
         for size in [*sizes, len(X)]:

@@ -45,7 +45,6 @@ def write(folder, sizes, n_partitions, seed=0, group_blocks=1):
 
 
 def put_together(exchange):
-    """Merge the blocks, if they are to be merged, and write the manifests; return leaves' rows."""
     windows = range(exchange.n_windows)
     if exchange.is_merged:
         for group in range(exchange.n_groups):

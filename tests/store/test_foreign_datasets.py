@@ -17,7 +17,6 @@ X, Y = checkers(N)
 
 
 def write_artifact(path, y=Y, zarr_format=3, **attributes):
-    """Write a group as anybody would."""
     group = zarr.open_group(path, mode="w", zarr_format=zarr_format, attributes=attributes)
     group.create_array("X", data=X, chunks=(90, 2))
     if y is not None:

@@ -42,7 +42,6 @@ STAMPS = {"st_ino", "st_dev", "st_mtime", "st_mtime_ns", "st_ctime_ns", "st_size
 
 
 def dotted(node):
-    """Return the name that attributes are of, or None."""
     names = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
@@ -51,7 +50,6 @@ def dotted(node):
 
 
 def complaint(node):
-    """Return how a node of a syntax tree touches files, or None."""
     if isinstance(node, ast.Import):
         names = [alias.name.split(".")[0] for alias in node.names]
         return next((f"import {name}" for name in names if name in MODULES), None)
@@ -65,7 +63,6 @@ def complaint(node):
 
 
 def of_call(node):
-    """Return how a call touches files, or None."""
     if isinstance(node.func, ast.Name):
         return node.func.id if node.func.id in {"open", "FileIO"} else None
     if not isinstance(node.func, ast.Attribute):

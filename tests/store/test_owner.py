@@ -38,7 +38,6 @@ def start(code, *args, **options):
 
 @contextmanager
 def holder(store):
-    """Yield a process that owns a store."""
     process = start(HOLD, store)
     try:
         assert process.stdout.readline() == "owned\n", process.stderr.read()
@@ -49,7 +48,6 @@ def holder(store):
 
 
 def edit(store, age_s=None, **values):
-    """Change what an owner's file says, or how old it is."""
     path = store / OWNER
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
     if age_s is not None:
@@ -63,7 +61,6 @@ def store(tmp_path):
 
 @pytest.fixture(scope="module")
 def dead(tmp_path_factory):
-    """Return what the file of a killed owner says."""
     store = tmp_path_factory.mktemp("dead")
     with holder(store):
         pass
@@ -72,7 +69,6 @@ def dead(tmp_path_factory):
 
 @pytest.fixture
 def left(store, dead):
-    """Return a store as a killed owner leaves it."""
     store.mkdir(parents=True)
     (store / OWNER).write_bytes(dead)
     return store

@@ -25,7 +25,6 @@ def store(tmp_path_factory):
 
 
 def touched(files):
-    """Return the bundles that files belong to."""
     return sorted({file.split("/")[1] for file in files if file.startswith("bundles/")})
 
 

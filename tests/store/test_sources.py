@@ -25,7 +25,6 @@ def dataset(tmp_path):
 
 
 def read(path):
-    """Return the rows and the labels of a data set, as a fit reads them."""
     data = open_dataset(path)
     if data.y is None:
         raise StoreError("no y, which a fit asks for")
@@ -65,14 +64,12 @@ def test_arrays_of_memory_have_checksums(tmp_path):
 
 
 def others(path, **options):
-    """Write X as others do, in chunks that are packed."""
     array = zarr.create_array(path, shape=X.shape, chunks=(300, 2), dtype="f8", **options)
     array[...] = X
     return path
 
 
 def describe(path, change):
-    """Write an array's description anew."""
     file = path / "zarr.json"
     content = json.loads(file.read_bytes())
     change(content)

@@ -24,7 +24,6 @@ def _sets(monkeypatch):
 
 
 def check_equal(model, whole, X, atol=5e-3):
-    """Compare a model with that of the whole matrix: its choice, errors and decisions."""
     assert (model.report.gamma, model.report.C) == (whole.report.gamma, whole.report.C)
     np.testing.assert_allclose(model.errors, whole.errors, atol=1e-6)
     assert model.report.n_at_limit == 0

@@ -27,7 +27,6 @@ WIDE = {"gamma": (0.1,), "C": (0.5,)}
 
 
 def noisy(n_classes, seed=0, m=90):
-    """Return rows of which a quarter have a label drawn anew: many stay on the wrong side."""
     X, codes = class_cell(n_classes, seed, m)
     rng = np.random.default_rng(seed)
     wrong = rng.random(m) < 0.25

@@ -21,7 +21,6 @@ TIGHT = 1e-7
 
 
 def neighborhood_of(n_classes, seed=0, m=48, d=2):
-    """Return rows far from 0, nearest to their first one first, and noisy codes 1, 3, ..."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, d))
     X = X[np.argsort(np.linalg.norm(X - X[0], axis=1))]
@@ -65,7 +64,6 @@ def queries_around(X, n=20):
 
 
 def decisions_of(peer, X_query):
-    """Return an SVC's decision of every pair, positive for the second class."""
     values = peer.decision_function(X_query)
     # scikit-learn's binary decision speaks for the second class, its one-vs-one ones for the first.
     return values[:, None] if values.ndim == 1 else -values
@@ -124,7 +122,6 @@ def test_equal_rows_answer_the_class_of_the_largest_weight(kernel):
 
 
 def answers(model, X):
-    """Return the classes that a model answers to some rows."""
     if len(model.classes) == 1:
         return set(model.classes.tolist())
     scores = cell_scores(model, X)
@@ -242,7 +239,6 @@ def test_the_best_candidate_is_trained_on_all_rows(n_classes):
 
 
 def repeated(X, codes, seed=3):
-    """Return rows one to eight times each, the nearest first, and how often each comes."""
     often = np.random.default_rng(seed).integers(1, 9, len(X))
     rows = np.repeat(np.arange(len(X)), often)
     return X[rows], codes[rows], often

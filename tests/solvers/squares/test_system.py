@@ -23,7 +23,6 @@ KERNELS = [*DISTANCES, KernelSpec("poly", 0.2, 2, 1.0)]
 
 
 def gram(kernel, rows=A):
-    """Return the kernel matrix in float64, from distances one by one."""
     rows = rows.astype(np.float64)
     if kernel in DISTANCES or kernel.name == "rbf":
         return values_at(rows, rows, kernel)
@@ -31,7 +30,6 @@ def gram(kernel, rows=A):
 
 
 def values_at(points, rows, kernel):
-    """Return values of a kernel of distances, by scikit-learn where it has the kernel."""
     if kernel.name == "exponential":
         squared = ((points[:, None] - rows) ** 2).sum(axis=2)
         return np.exp(-kernel.gamma * np.sqrt(squared))
