@@ -3,6 +3,7 @@
 import json
 import os
 
+import dask
 import pytest
 from falks import small_falk
 from landmarks import small_landmarks
@@ -21,7 +22,8 @@ def times(store):
 
 def test_the_second_fit_is_refused_and_changes_nothing(data, undisturbed, tmp_path):
     store = tmp_path / "m"
-    stop_fit(lambda: small_svc(store=store).fit(*data), store, "bundles", 2)
+    with dask.config.set(scheduler="sync"):
+        stop_fit(lambda: small_svc(store=store).fit(*data), store, "bundles", 2)
     with own_store(store):
         before = times(store)
         for X, y in (data, checkers(1200)):
