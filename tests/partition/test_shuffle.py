@@ -38,9 +38,8 @@ def test_neighbors_are_scattered_evenly(seed):
 # Subsamples
 
 
-@pytest.mark.parametrize(
-    ("n", "fraction", "n_subsamples", "size", "n_validation"),
-    [
+def test_sizes():
+    for n, fraction, n_subsamples, size, n_validation in [
         (49_990, 0.02, 20, 49, 4999),
         (1000, 0.29, 1, 290, 100),
         (1_000_000, 0.02, 20, 1000, 10_000),
@@ -48,19 +47,16 @@ def test_neighbors_are_scattered_evenly(seed):
         (100, 1.0, 3, 30, 10),
         (5, 0.5, 1, 2, 1),
         (5, 0.1, 2, 0, 1),
-    ],
-)
-def test_sizes(n, fraction, n_subsamples, size, n_validation):
-    draws = plan_draws(n, fraction, n_subsamples, 0)
-    assert (draws.subsample_rows, draws.n_validation) == (size, n_validation)
-    assert draws.n_sampled == size * n_subsamples
-    assert draws.n_reserved + draws.n_others == n
-    assert draws.n_others >= 0
+    ]:
+        draws = plan_draws(n, fraction, n_subsamples, 0)
+        assert (draws.subsample_rows, draws.n_validation) == (size, n_validation)
+        assert draws.n_sampled == size * n_subsamples
+        assert draws.n_reserved + draws.n_others == n
+        assert draws.n_others >= 0
 
 
-@pytest.mark.parametrize(
-    ("n", "n_classes", "given", "expected"),
-    [
+def test_sizes_that_are_not_given():
+    for n, n_classes, given, expected in [
         (10_000_000, 2, (None, None), (0.02, 20)),
         # 200 rows a class, in subsamples of 20 a class at least.
         (3089, 2, (None, None), (400 / 3089, 10)),
@@ -75,10 +71,8 @@ def test_sizes(n, fraction, n_subsamples, size, n_validation):
         (1000, 2, (0.1, None), (0.1, 2)),
         (3089, 2, (None, 7), (400 / 3089, 7)),
         (3089, 2, (0.001, 7), (0.001, 7)),
-    ],
-)
-def test_sizes_that_are_not_given(n, n_classes, given, expected):
-    assert sampling_sizes(*given, n, n_classes) == expected
+    ]:
+        assert sampling_sizes(*given, n, n_classes) == expected
 
 
 def test_each_row_has_its_place_whatever_is_asked_beside():

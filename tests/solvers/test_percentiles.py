@@ -81,3 +81,13 @@ def test_ranked_values_are_those_of_a_sort(kind, dtype):
     n = len(values)
     ranks = np.unique(np.r_[0, rng.integers(0, n, 9), n // 2, n - 1])
     np.testing.assert_array_equal(ranked_values(values, ranks), np.sort(values)[ranks])
+
+
+def test_widths_do_not_depend_on_where_rows_stand():
+    X = rows_of(500, 3).astype(np.float32)
+    squared = squareform(pdist(X)).astype(np.float32) ** 2
+    order = np.random.default_rng(5).permutation(500)
+    moved = squared[np.ix_(order, order)]
+    gammas = width_gammas(squared, (90.0, 50.0), SEED)
+    assert gammas == width_gammas(moved, (90.0, 50.0), SEED, 0.0, np.argsort(order))
+    assert gammas != width_gammas(moved, (90.0, 50.0), SEED)

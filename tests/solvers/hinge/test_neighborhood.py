@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 from sklearn.calibration import _sigmoid_calibration
 from sklearn.svm import SVC
+from small import tiny_tiles
 from support import few
 
 from daskls.kernels.frame import decide_pairs
@@ -13,6 +14,7 @@ from daskls.solvers.base import Neighborhood
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import assign_folds
 from daskls.solvers.hinge.neighborhood import HingeNeighborhoods, fit_label, label_probability
+from daskls.solvers.percentiles import sampled_strides, width_gammas
 
 SOLVER = HingeNeighborhoods()
 SEED = (7, 3, 3)
@@ -309,3 +311,28 @@ def test_the_probability_of_a_label_counts_copies():
     a, b = _sigmoid_calibration(np.repeat(values, often), np.repeat(mine, often))
     value = peer.fit(X, mine, often).decision_function(X[4:5] + 0.1)[0]
     assert found == pytest.approx(1 / (1 + np.exp(a * value + b)), abs=1e-3)
+
+
+@pytest.mark.parametrize("d", [5, 54, 300])
+def test_equal_rows_of_two_classes_do_not_make_a_width_of_rounding_error(d):
+    """Equal rows are at a distance of 0, also where it comes from expanded squares."""
+    X = np.tile(np.random.default_rng(2).normal(size=(12, d)), (2, 1))
+    codes = np.repeat([1, 3], 12)
+    distances = pdist(X)
+    assert np.percentile(distances, 1.0) == 0
+    report = fit(X, codes, percentiles=(1.0,), C=(1.0,)).report
+    smallest = distances[distances > 1e-6].min()
+    assert report.gamma == pytest.approx(smallest**-2.0, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_the_same_pairs_are_sampled_whether_candidates_are_judged_or_not(monkeypatch):
+    """Folds put the rows in another order; the widths must not depend on it."""
+    tiny_tiles(monkeypatch, MAX_PAIRS=120)
+    X, codes = neighborhood_of(2, seed=7, m=40)
+    squared = squareform(pdist(X)) ** 2
+    assert len(sampled_strides(40, SEED)) == 3
+    expected = width_gammas(squared, (60.0,), SEED)
+    for costs in ((1.0,), (1.0, 2.0)):
+        report = fit(X, codes, percentiles=(60.0,), C=costs).report
+        assert report.gamma == pytest.approx(expected[0], rel=1e-5)
