@@ -1,6 +1,7 @@
 """Artifacts are files that safetensors reads, and no damage to one is unnoticed."""
 
 import os
+import shutil
 import tracemalloc
 
 import numpy as np
@@ -328,3 +329,9 @@ def test_a_root_is_on_the_disk_before_it_replaces_the_old_one(tmp_path, monkeypa
     before = [steps[i - 1][0] for i, own in enumerate(steps) if str(own[-1]).endswith("m/root")]
     assert before == ["fsync"] * 3
     assert sum(name == "fsync" for name, *_ in steps) == 3
+
+
+def test_an_artifact_of_another_key_is_damage(store):
+    shutil.copy(store / "other", store / KEY)
+    with pytest.raises(DamageError, match="is damaged"):
+        read_arrays(store, KEY)
