@@ -103,7 +103,13 @@ def test_damage_to_an_unfinished_store(way, tmp_path):
             shutil.rmtree(store)
 
 
-@pytest.mark.parametrize("way", FEW_WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param("VoronoiSVC", marks=pytest.mark.always),
+        *few([way for way in WAYS if way != "VoronoiSVC"]),
+    ],
+)
 def test_every_damage_to_every_kind_of_file_of_a_finished_model(way, tmp_path):
     kept, store = tmp_path / "kept", tmp_path / "m"
     model = make(way, store=kept).fit(X, Y)
