@@ -159,10 +159,11 @@ bench-cells: $(BENCH_READY)
 bench-methods: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks landmarks landmarks_count landmarks_small sampling sampling_kernels chunks indecision methods three_million
 
-# Faults on a cluster, damaged stores, fifty fits in one session, bits on every scheduler. Trials that the journals in
-# benchmarks/results hold are kept; one of them runs again by `python -m chaos faults --seed 1 --only 17`.
+# Faults on a cluster, then damaged files. Trials that the journal in benchmarks/results holds are kept; one of them
+# runs again by `python -m chaos --seed 1 --only 17`.
 chaos: $(READY)
-	PYTHONPATH=tests $(BIN)/python -m chaos all --jobs 2
+	PYTHONPATH=tests $(BIN)/python -m chaos --jobs 2
+	DASKLS_DAMAGES=40 $(BIN)/python -m pytest tests/faults/test_damage.py
 
 # The answers of every estimator, before a change of structure and after it.
 bits: $(READY)

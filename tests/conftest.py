@@ -29,7 +29,7 @@ ON_SHARED = (
     "test_newcomers.py::test_a_lost_worker",
     "test_fit_plan.py::test_a_worker_",
     *("tables/test_columns.py::test_a_client_is_warned", "tables/test_apart.py::test_workers"),
-    *("faults/test_removed.py", "::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),
+    *("::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),
 )
 # How many cases of a test `make test` runs, by the first part of its name that is here: one of
 # whole fits, which all others are.

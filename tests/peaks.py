@@ -18,6 +18,12 @@ def peak_of(run):
     return min(_peak_of_one(run) for _ in range(N_RUNS))
 
 
+def assert_projected(run, projected, loosest, unseen=0):
+    """Fail unless what something takes, and numpy does not see, is within what was projected."""
+    peak = peak_of(run) + unseen
+    assert peak - SLACK <= projected <= loosest * peak, f"{projected / peak:.2f}"
+
+
 def _peak_of_one(run):
     gc.collect()
     tracemalloc.start()

@@ -1,5 +1,6 @@
-"""Campaigns that attack the library from outside: killed processes, full disks, damaged files.
+"""A campaign that attacks fits and predictions on a cluster: killed processes, full disks.
 
-Each draws its trials by a seed, writes one JSON line a trial, and a table of what came of them.
-`PYTHONPATH=tests python -m chaos --help` lists them; the tests run a short form of each.
+Its trials are drawn by a seed; it writes one JSON line a trial, and a table of what came of them.
+`PYTHONPATH=tests python -m chaos --help`; the tests run a short form. Damaged files by the hundred
+are `DASKLS_DAMAGES=40 pytest tests/faults/test_damage.py`.
 """

@@ -16,9 +16,7 @@ import daskls
 from chaos import methods
 from chaos.clients import PATIENCE, SessionProcess
 from chaos.disks import SmallDisk, can_mount
-from chaos.forked import run_forked
-from chaos.outcomes import classify
-from chaos.stores import in_this_process
+from chaos.outcomes import classify, outcome_of
 
 DISK = ("full disk", "read-only")
 KINDS = ("kill", "pause", "restart", "close", "client kill", "Ctrl-C", *DISK)
@@ -42,12 +40,9 @@ PAUSE_S = 5.0
 class FaultCampaign:
     """References in a folder, made once; trials in folders of their own."""
 
-    TITLE = "Faults while a cluster works"
-    TABLES = ("stage",)
-
-    def __init__(self, folder, seed, limit_s=120.0, keep=None, *, is_short=False):
+    def __init__(self, folder, seed, limit_s=120.0, *, is_short=False):
         self.folder, self.seed, self.limit_s = Path(folder).absolute(), seed, limit_s
-        self.is_short, self.shared = is_short, None
+        self.is_short = is_short
         self.size, self.part = ("small", 8) if is_short else ("large", 1)
         self.folder.mkdir(parents=True, exist_ok=True)
         methods.many_small_tasks()
@@ -55,21 +50,19 @@ class FaultCampaign:
         self.reference = {}
 
     def about(self):
-        """Return what the table shows, for people."""
         skipped = "" if self.has_disks else f" This machine cannot mount: no {' nor '.join(DISK)}."
         return (
             "Two workers of one thread, a client in a process of its own; one fault at a moment "
             "drawn uniformly over the length of an undisturbed run, half of the runs on workers "
             "that have not imported daskls yet. The classes are those of the disturbed run; "
             '"ours" is a client that the trial killed. Then the same is asked again, in the same '
-            "session or in a new process (there too where the session's cluster is lost, and a "
+            "session or in a new one (there too where the session's cluster is lost, and a "
             "clear error said so), and the last columns say whether its bits are those of an "
             f"undisturbed run. Hung: {self.limit_s:g} s without progress; Dask's setting "
             f"`daskls.patience` is {PATIENCE}.{skipped} Seed {self.seed}."
         )
 
     def data_for(self, name):
-        """Return the path of the rows that an estimator is trained on."""
         return methods.write_data(self.folder, self.size, name)
 
     def prepare(self, names=methods.NAMES):
@@ -84,26 +77,6 @@ class FaultCampaign:
     def _fit_fields(self, name):
         return methods.write_queries(self.folder, methods.N_ASKED[name] // self.part, name)
 
-    def take_session(self, folder):
-        """Return a session: a new one for each trial, or the shared one of the short form."""
-        if self.shared is not None:
-            session, self.shared = self.shared, None
-            session.refresh(self.limit_s)
-            return session
-        return SessionProcess(self.folder if self.is_short else folder)
-
-    def give_session(self, session, *, is_usable):
-        """Take a session back, to end it or to share it."""
-        if self.is_short and is_usable and session.is_alive():
-            self.shared = session
-        else:
-            session.end()
-
-    def close(self):
-        """End the shared session."""
-        if self.shared is not None:
-            self.shared.end()
-
     def _measure(self, name):
         """Return the bits and the seconds of undisturbed runs in one session."""
         store, scratch = self.folder / f"model-{name}", self.folder / f"measured-{name}"
@@ -111,7 +84,7 @@ class FaultCampaign:
             shutil.rmtree(path, ignore_errors=True)
         scratch.mkdir()
         found, asked = {}, {"store": str(store), "data": self._fit_fields(name)}
-        session = self.take_session(scratch)
+        session = SessionProcess(scratch)
         try:
             fit = {"name": name, "size": self.size, "data": self.data_for(name)}
             _, found["fit cold_s"] = self._undisturbed(session, "fit", **fit, store=str(store))
@@ -123,21 +96,19 @@ class FaultCampaign:
                     session, "predict", way=way, target=str(scratch / "labels"), **asked
                 )
         finally:
-            self.give_session(session, is_usable=True)
+            session.end()
         found["fit"] = methods.digest(daskls.load(store))
         assert methods.digest(daskls.load(scratch / "again")) == found["fit"], name
         shutil.rmtree(scratch)
         return found
 
     def _undisturbed(self, session, do, **values):
-        """Return the value and the seconds of a run that must end well."""
         session.send(do, **values)
         result, seconds = session.result(self.limit_s, None)
         assert result.kind == "value", result
         return result.value, seconds
 
     def draw(self, trial):
-        """Return what a trial is, by its number: kind, stage, estimator, generator."""
         rounds, place = divmod(trial, len(COMBINATIONS))
         order = np.random.default_rng([self.seed, rounds]).permutation(len(COMBINATIONS))
         return *COMBINATIONS[order[place]], np.random.default_rng([self.seed, rounds, place, 1])
@@ -153,19 +124,19 @@ class Trial:
     def __init__(self, campaign, number):
         self.campaign, self.number = campaign, number
         self.kind, self.stage, self.name, rng = campaign.draw(number)
-        ways = WAYS.get(self.kind, ("",))
-        if campaign.is_short:
-            # Nothing moves then until the client gives up.
-            ways = [way for way in ways if not way.endswith("for good")]
+        # In the short form nothing is stopped for good: it would move when the client gives up.
+        ways = [
+            way
+            for way in WAYS.get(self.kind, ("",))
+            if not (campaign.is_short and way.endswith("for good"))
+        ]
         self.how = str(rng.choice(ways))
-        is_warm, self.in_session = (bool(rng.integers(2)) for _ in range(2))
-        self.is_warm = is_warm or campaign.is_short
+        self.is_warm, self.in_session = (bool(rng.integers(2)) for _ in range(2))
         way = ("labels", "score")[rng.integers(2)]
         # A score writes nothing.
         self.way = "labels" if self.kind in DISK else way
         self.share, self.victims = float(rng.random()), rng.permutation(2).tolist()
-        self.has_session = self.kind not in NO_SESSION and self.how not in NO_SESSION
-        self.in_session = self.in_session and self.has_session
+        self.in_session = self.in_session and not {self.kind, self.how} & {*NO_SESSION}
         self.folder = campaign.folder / f"fault-{campaign.seed}-{number}"
         self.disk = None
 
@@ -188,7 +159,7 @@ class Trial:
             **{"kind": self.kind, "how": self.how, "stage": self.stage, "estimator": self.name},
             **{"way": self.way if self.stage == "predict" else "", "warm": self.is_warm},
             **{"moment": f"{self.how} at {self.moment_s:.2f} s, {self.share:.0%}"},
-            "then_in": "session" if self.in_session else "new process",
+            "then_in": "session" if self.in_session else "new session",
         }
         if self.kind in DISK and not self.campaign.has_disks:
             return {**about, "outcome": "skipped", "again": "same bits", "message": "no mount"}
@@ -202,17 +173,14 @@ class Trial:
     def _observe(self):
         """Disturb a run, ask again; return the classes and what was said."""
         self._make_place()
-        session, is_usable = self.campaign.take_session(self.folder), False
+        session = SessionProcess(self.folder)
         try:
-            if self.is_warm and not self.campaign.is_short:
+            if self.is_warm:
                 self._warm_up(session)
             first, done = self._disturb(session)
             again = self._again(session)
-            hung = "hung" in (first.kind, again and again.kind)
-            is_usable = not hung and self.has_session
         finally:
-            self.campaign.give_session(session, is_usable=is_usable)
-        again = again or self._again_here()
+            session.end()
         expected = self.reference[self.way if self.stage == "predict" else "fit"]
         return {
             **{"done": done, "outcome": classify(first, expected), "error": first.name},
@@ -299,40 +267,26 @@ class Trial:
             session.signal_workers(signal.SIGCONT, [0, 1])
 
     def _valued(self, result):
-        """Return the result with the bits of what it left."""
         if result.kind != "value" or self.stage == "predict":
             return result
-        return run_forked(lambda: methods.digest(daskls.load(self.store)), self.campaign.limit_s)
+        return outcome_of(lambda: methods.digest(daskls.load(self.store)))
 
     def _again(self, session):
-        """Ask the same session again; return None where a new process shall be asked."""
+        """Ask once more: the same session, or a new one."""
         shutil.rmtree(self.target, ignore_errors=True)
-        if not (self.in_session and session.is_alive()):
-            return None
-        self._send(session)
-        result, _ = session.result(self.campaign.limit_s, self.place)
-        if result.name == "ClusterError":
-            # It said what is wrong with the cluster: work goes on elsewhere.
-            return None
-        return self._valued(result)
-
-    def _again_here(self):
-        """Ask in a new process, without a cluster."""
-        limit_s = self.campaign.limit_s
-        if self.stage == "predict":
-            asked = self.campaign._fit_fields(self.name)
-            return run_forked(lambda: self._ask(asked), limit_s, watched=self.place)
-        return run_forked(self._fit, limit_s, watched=self.place)
-
-    def _fit(self):
-        with in_this_process():
-            size, data = self.campaign.size, self.campaign.data_for(self.name)
-            return methods.digest(methods.fit(self.name, size, data, store=self.store))
-
-    def _ask(self, asked):
-        methods.block_a_chunk(asked)
-        with in_this_process():
-            return methods.ask(daskls.load(self.store), self.way, asked, str(self.target))
+        if self.in_session and session.is_alive():
+            self._send(session)
+            result, _ = session.result(self.campaign.limit_s, self.place)
+            if result.name != "ClusterError":
+                return self._valued(result)
+        # It said what is wrong with the cluster, or is gone: work goes on elsewhere.
+        session.end()
+        other = SessionProcess(self.folder)
+        try:
+            self._send(other)
+            return self._valued(other.result(self.campaign.limit_s, self.place)[0])
+        finally:
+            other.end()
 
     def _clean(self):
         if self.disk is not None:

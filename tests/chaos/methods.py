@@ -1,4 +1,4 @@
-"""What the campaigns fit: every estimator in two sizes, data on disk, a model's digest."""
+"""What the campaign fits: every estimator in two sizes, data on disk, a model's digest."""
 
 import hashlib
 import shutil
@@ -11,7 +11,6 @@ import zarr
 from small import CLASSIFIERS, ENTRIES, NOT_BITS, TINY, answers_of, set_sizes, small
 from support import tiny_blocks
 
-import daskls
 from daskls.store.dataset import DatasetWriter
 
 N_QUERIES = 1500
@@ -38,38 +37,12 @@ N_ASKED = {
     **{"VoronoiSVR": 400_000, "RandomChunkSVR": 20_000, "FalkSVR": 100_000},
     **{"KernelKNNRegressor": 100_000, "VoronoiQuantileRegressor": 400_000},
 }
-# What is set where everything else is the default: products for which BLAS takes more threads.
-PLAIN = {
-    "VoronoiSVC": {"cell_size": 1000},
-    "RandomChunkSVC": {"chunk_size": 1000},
-    "FalkSVC": {"n_neighbors": 500, "selection": None},
-    "VoronoiSVR": {"cell_size": 1000},
-    "VoronoiQuantileRegressor": {"cell_size": 1000, "C": 1.0},
-    "RandomChunkSVR": {"chunk_size": 1000},
-    "FalkSVR": {"n_neighbors": 500, "selection": None},
-    "KernelKNNRegressor": {"n_neighbors": 10},
-    "KNNSVC": {"n_neighbors": 100},
-    "KernelKNNClassifier": {"n_neighbors": 10},
-    "LandmarkSVC": {"n_cells": 20},
-    "LocalSamplingSVC": {"sample_fraction": 0.2},
-    "NeighborSamplingSVC": {"sample_fraction": 0.2},
-}
 # Rows, rows of a chunk and features of each size.
-SIZES = {
-    **{"small": (600, 100, 3), "large": (3000, 250, 3)},
-    **{"noisy": (5000, 5000, 5), "plain": (8000, 2000, 8)},
-}
+SIZES = {"small": (600, 100, 3), "large": (3000, 250, 3)}
 
 
 def make(name, size, **params):
-    """Return an estimator of a size, unfitted."""
-    if size in ("small", "large"):
-        return small(name, **(LARGER.get(name, {}) if size == "large" else {}), **params)
-    chosen = dict(PLAIN[name])
-    if size == "plain" and "sample_fraction" in chosen:
-        # A sample that a new worker of 512 MiB can train on.
-        chosen["sample_fraction"] = 0.05
-    return getattr(daskls, name)(**{**chosen, "random_state": 0, **params})
+    return small(name, **(LARGER.get(name, {}) if size == "large" else {}), **params)
 
 
 def many_small_tasks():
@@ -90,7 +63,6 @@ def block_a_chunk(data):
 
 
 def checkers(n, seed, d=3):
-    """Return rows in a cube and labels of three classes, a checkerboard with some of them wrong."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))
     y = (X[:, :3] * 3).astype(int).sum(axis=1) % 3
@@ -100,25 +72,21 @@ def checkers(n, seed, d=3):
 
 
 def queries(d):
-    """Return rows that visit all cells, some outside of the training rows' cube."""
     return np.random.default_rng(99).random((N_QUERIES, d)) * 1.2 - 0.1
 
 
 def write_data(folder, size, name):
-    """Write a data set of a size for an estimator, once; return its path."""
     n, chunk, d = SIZES[size]
     X, y = rows_for(name, n, seed=1, d=d)
     return _write(Path(folder) / f"data-{size}-{y.dtype.kind}.zarr", X, y, chunk)
 
 
 def write_queries(folder, n, name):
-    """Write rows to predict and their labels, once; return the path."""
     X, y = rows_for(name, n, seed=2)
     return _write(Path(folder) / f"queries-{n}-{y.dtype.kind}.zarr", X, y, max(n // 40, 1))
 
 
 def rows_for(name, n, seed, d=3):
-    """Return rows, and what an estimator answers: classes, or numbers."""
     X, y = checkers(n, seed, d)
     return X, y if name in CLASSIFIERS else y + X[:, 0]
 
@@ -141,13 +109,7 @@ def fit(name, size, data, **params):
     return make(name, size, **params).fit(data)
 
 
-def fit_plainly(name, size, data, **params):
-    """Train an estimator in blocks as they come."""
-    return make(name, size, **params).fit(data)
-
-
 def digest(model):
-    """Return a model's bits in few letters: its answers to the queries, its report."""
     report = model.fit_report_
     scores = answers_of(model, queries(model.n_features_in_))
     total = hashlib.sha256(np.ascontiguousarray(scores).tobytes())
@@ -159,7 +121,6 @@ def digest(model):
 
 
 def ask(model, way, data, target):
-    """Return a model's answers to many rows: a digest of its labels, or its score."""
     if way == "score":
         group = zarr.open_group(data, mode="r")
         return model.score(group["X"], da.from_zarr(group["y"]))
@@ -168,6 +129,5 @@ def ask(model, way, data, target):
 
 
 def digest_of_labels(path):
-    """Return the bits of predicted labels that were written to a Zarr array."""
     labels = np.ascontiguousarray(zarr.open_array(path, mode="r")[...])
     return hashlib.sha256(labels.tobytes()).hexdigest()[:16]

@@ -41,7 +41,6 @@ class Result:
 
 
 def result_of_error(error):
-    """Return the Result of an exception: its kind, whether it is daskls' own, its last calls."""
     from daskls import DasklsError
 
     frames = traceback.extract_tb(error.__traceback__)[-4:]
@@ -50,8 +49,16 @@ def result_of_error(error):
     return Result(kind, message=str(error)[:3000], name=type(error).__name__, where=where)
 
 
+def outcome_of(task):
+    try:
+        return Result("value", value=task())
+    except KeyboardInterrupt:
+        return Result("interrupt")
+    except BaseException as error:  # whatever ends a fit is what a campaign looks for
+        return result_of_error(error)
+
+
 def classify(result, expected):
-    """Return the class of a result, given the value of an undisturbed run."""
     if result.kind == "value":
         return "same bits" if result.value == expected else "wrong"
     simple = {"interrupt": "clear", "ours": "ours", "hung": "hung", "signal": "crashed"}
@@ -75,7 +82,6 @@ class Journal:
         self.records = [json.loads(line) for line in lines]
 
     def done(self, seed):
-        """Return the numbers of the trials of a seed that are there."""
         return {record["trial"] for record in self.records if record["seed"] == seed}
 
     def add(self, record):
@@ -89,24 +95,27 @@ def has_failed(record):
     return record["outcome"] in FAILED or record["again"] != "same bits"
 
 
+def write_table(path, about, records):
+    parts = [table(records, by) for by in ("kind", "estimator", "stage")]
+    failed = [record for record in records if has_failed(record)]
+    if failed:
+        parts += ["## What failed\n", *map(failure_line, failed)]
+    text = f"# Faults while a cluster works\n\n{about}\n\n" + "\n".join(parts)
+    path.write_text(text)
+    print(text.partition("## What failed")[0], f"{len(failed)} failed: see {path}")
+
+
 def table(records, by):
     """Return a Markdown table: a line a value of the field ``by``, a column a class.
 
     The last columns are the fits that followed.
     """
-    header = [by, "trials", *CLASSES, "then: same bits", "then: other"]
-    groups = sorted({record[by] for record in records})
-    rows = []
-    for group in [*groups, None]:
+    rows = [[by, "trials", *CLASSES, "then: same bits", "then: other"]]
+    rows.append(["---"] * len(rows[0]))
+    for group in [*sorted({record[by] for record in records}), None]:
         chosen = [r for r in records if group is None or r[by] == group]
         rows.append(["all" if group is None else group, len(chosen), *_counts(chosen)])
-    return markdown(header, rows)
-
-
-def markdown(header, rows):
-    """Return rows as a Markdown table."""
-    lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
-    return "\n".join([f"| {' | '.join(header)} |", f"|{'---|' * len(header)}", *lines]) + "\n"
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows) + "\n"
 
 
 def _counts(records):
@@ -116,14 +125,13 @@ def _counts(records):
 
 
 def failure_line(record):
-    """Return a failed trial in a few lines: how to run it again, and what was said."""
-    command = f"python -m chaos {record['campaign']} --seed {record['seed']}"
+    command = f"python -m chaos --seed {record['seed']}"
     first = record["outcome"] in FAILED
     said = record["message" if first else "again_message"]
     error, where = (record[("" if first else "again_") + name] for name in ("error", "where"))
-    drawn = (record["kind"], record["estimator"], record.get("state") or record.get("stage"))
+    drawn = (record["kind"], record["estimator"], record["stage"])
     return (
         f"- `{command} --only {record['trial']}`: {', '.join(drawn)}; "
-        f"{record.get('damage') or record.get('moment')}. {record['outcome']}, then "
+        f"{record['moment']}. {record['outcome']}, then "
         f"{record['again']}: {error} {said[:300]!r} ({where})\n"
     )

@@ -1,6 +1,6 @@
 """A person's session: a cluster of processes, a client, fits and predictions as they are asked.
 
-Run as ``python -m chaos.session FD OPTIONS``: reads commands from stdin, one JSON line each, and
+Run as ``python -m chaos.session FD``: reads commands from stdin, one JSON line each, and
 writes what happens to the file descriptor. Commands that disturb act at once, beside what runs.
 """
 
@@ -13,27 +13,25 @@ import time
 
 import daskls
 from chaos import methods
-from chaos.outcomes import Result, result_of_error
+from chaos.outcomes import outcome_of
 
 WORKERS = {"n_workers": 2, "threads_per_worker": 1}
-AT_ONCE = ("restart", "close", "look")
+AT_ONCE = ("restart", "close")
 
 
 class Session:
     """The cluster, the client, and what is done with them."""
 
-    def __init__(self, fd, memory_limit="1GiB", small_tasks=True):
-        self.fd, self.work, self.small_tasks = fd, queue.Queue(), small_tasks
+    def __init__(self, fd):
+        self.fd, self.work = fd, queue.Queue()
         from distributed import Client, LocalCluster
 
-        limit = {"memory_limit": memory_limit, "dashboard_address": None}
+        limit = {"memory_limit": "1GiB", "dashboard_address": None}
         self.cluster = LocalCluster(**WORKERS, **limit)
         self.client = Client(self.cluster)
-        if small_tasks:
-            methods.many_small_tasks()
+        methods.many_small_tasks()
 
     def tell(self, event, **values):
-        """Write one event."""
         os.write(self.fd, (json.dumps({"event": event, **values}) + "\n").encode())
 
     def listen(self):
@@ -50,7 +48,6 @@ class Session:
         """Restart the workers, or close something."""
         ways = {
             "restart": lambda: self.client.restart(timeout=60),
-            "look": self.look,
             "cluster": lambda: self.cluster.close(timeout=30),
             "client": lambda: self.client.close(timeout=30),
             "workers": lambda: self.cluster.scale(0),
@@ -60,12 +57,6 @@ class Session:
             self.tell("disturbed", message="")
         except Exception as error:  # what the disturbance says for itself is no outcome
             self.tell("disturbed", message=repr(error)[:300])
-
-    def look(self):
-        """Tell the workers' processes and states, as the scheduler sees them."""
-        states = [worker.status.name for worker in self.cluster.scheduler.workers.values()]
-        pids = [worker.pid for worker in self.cluster.workers.values()]
-        self.tell("workers", pids=pids, states=states)
 
     def run(self):
         """Do what is asked until there is no more."""
@@ -84,29 +75,22 @@ class Session:
         """Do one thing and tell what came of it."""
         self.tell("begin")
         began = time.monotonic()
-        try:
-            result = Result("value", value=getattr(self, command.pop("do"))(**command))
-        except KeyboardInterrupt:
-            result = Result("interrupt")
-        except BaseException as error:  # whatever ends it is what a campaign looks for
-            result = result_of_error(error)
+        result = outcome_of(lambda: getattr(self, command.pop("do"))(**command))
         self.tell("end", seconds=time.monotonic() - began, result=vars(result))
 
     def fit(self, name, size, store, data):
         """Train a model in a store."""
-        train = methods.fit if self.small_tasks else methods.fit_plainly
-        train(name, size, data, store=store, client=self.client)
+        methods.fit(name, size, data, store=store, client=self.client)
 
     def predict(self, way, store, data, target):
         """Ask a model: its labels into a Zarr array, or its score."""
         model = daskls.load(store, client=self.client)
-        if self.small_tasks:
-            methods.block_a_chunk(data)
+        methods.block_a_chunk(data)
         return methods.ask(model, way, data, target)
 
 
 def main():
-    session = Session(int(sys.argv[1]), **json.loads(sys.argv[2]))
+    session = Session(int(sys.argv[1]))
     threading.Thread(target=session.listen, daemon=True).start()
     session.run()
     session.client.close(timeout=5)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 from distributed.security import Security
 from support import checkers, python_env, small_svc, start_cluster
 
@@ -98,23 +98,16 @@ def test_an_encrypted_cluster_from_the_command_line(certificates, rows, expected
     assert daskls.load(tmp_path / "cli").n_cells_ > 1
 
 
-@pytest.mark.parametrize("way", ["adapt", "scale"])
-def test_workers_that_come_and_go(way, rows, expected):
+def test_workers_that_come_and_go(rows, expected):
     with start_cluster() as cluster, Client(cluster) as client:
         ended, seen, deadline = threading.Event(), set(), time.monotonic() + 120
-        threads = [threading.Thread(target=watch, args=(cluster, seen, ended))]
-        if way == "adapt":
-            # How many it asks for is Dask's to say: of fits as short as these there may be one.
-            cluster.adapt(
-                minimum=1, maximum=3, interval="200ms", wait_count=1, target_duration="100ms"
-            )
-        else:
-            threads.append(threading.Thread(target=come_and_go, args=(cluster, ended)))
+        acts = (watch, (cluster, seen, ended)), (come_and_go, (cluster, ended))
+        threads = [threading.Thread(target=act, args=args) for act, args in acts]
         for thread in threads:
             thread.start()
         try:
             # Of so few rows a fit may end before a process has started.
-            while len(seen) < {"adapt": 1, "scale": 3}[way]:
+            while len(seen) < 3:
                 assert time.monotonic() < deadline, seen
                 check(small_svc(client=client).fit(rows), expected)
         finally:
@@ -124,24 +117,12 @@ def test_workers_that_come_and_go(way, rows, expected):
 
 
 def watch(cluster, seen, ended):
-    """Note every worker that there was."""
     while not ended.wait(0.05):
         seen.update(cluster.scheduler_info["workers"])
 
 
 def come_and_go(cluster, ended):
-    """Let there be two workers, then one, and so on."""
     n = 1
     while not ended.wait(1.5):
         n = 3 - n
         cluster.scale(n)
-
-
-def test_a_hundred_workers(rows, expected):
-    with (
-        LocalCluster(
-            100, threads_per_worker=1, processes=False, memory_limit=0, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        check(small_svc(client=client).fit(rows), expected)

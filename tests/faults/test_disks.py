@@ -14,12 +14,11 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from support import assert_same_model, checkers, path_of, small_svc
+from support import assert_same_model, checkers, small_svc
 
 import daskls
 from daskls import StoreError
 from daskls.datasets import convert
-from daskls.store.dataset import DatasetWriter
 
 NOBODY = 65534
 N_ROWS = 300
@@ -29,7 +28,6 @@ DISK_NBYTES = 64 << 20
 
 @pytest.fixture(scope="module")
 def folder():
-    """Yield a folder that every user can read; pytest's own are for one user."""
     path = Path(tempfile.mkdtemp(prefix="daskls-disks-"))
     path.chmod(0o755)
     yield path
@@ -48,7 +46,6 @@ def files(folder, model):
     Another user may not be allowed to read them.
     """
     X, y = checkers(N_ROWS)
-    np.savez(folder / "rows.npz", X=X, y=y)
     np.savetxt(folder / "rows.csv", np.column_stack([X, y]), delimiter=",")
     for write in (*FITS, *OTHERS):
         (folder / write.__name__).mkdir()
@@ -85,17 +82,8 @@ def convert_csv(where, model, files):
     convert(files / "rows.csv", where / "m", label=-1)
 
 
-def convert_npz(where, model, files):
-    convert(files / "rows.npz", where / "m")
-
-
-def write_rows(where, model, files):
-    with DatasetWriter(where / "m", 2, "f8") as writer:
-        writer.append(*checkers(N_ROWS))
-
-
 FITS = [fit_numpy, fit_dask, fit_temporary]
-OTHERS = [predict, save, convert_csv, convert_npz, write_rows]
+OTHERS = [predict, save, convert_csv]
 
 
 def name_of(value):
@@ -252,16 +240,6 @@ def test_files_as_large_as_allowed(model, tmp_path):
     assert list(tmp_path.iterdir()) == []
     model.save(tmp_path / "m")
     assert_same_model(model, tmp_path / "m")
-
-
-def test_a_copy_holds_the_model_and_no_more(model, tmp_path):
-    # Leavings of an unfinished fit stay behind, but not for what the copy's own path is called.
-    for left in ("exchange-1", ".hidden"):
-        (path_of(model) / left).mkdir(exist_ok=True)
-    target = tmp_path / ".stores" / "input-m"
-    model.save(target)
-    assert {p.name for p in target.iterdir()} == {"bundles", "index", "partition", "root"}
-    assert_same_model(model, target)
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS])

@@ -1,16 +1,11 @@
 """A fit inside a task leaves its slot while it waits: more fits than slots all end."""
 
-import dask
 import joblib
 import numpy as np
 import pytest
-from distributed import Client, get_client, get_worker, wait
-from distributed.core import Status
+from distributed import Client, wait
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from support import checkers, model_bits, small_svc, start_cluster
-
-from daskls import ClusterError
-from daskls.workers import wait_for_worker
 
 # A fit here takes a blink: what has not ended by then waits for itself.
 ENDS_S = 60
@@ -38,13 +33,6 @@ def fit_one(seed):
     return model_bits(model), model.predict(X), model.score(X, y)
 
 
-def fit_lazily(path, seed):
-    """Fit, predict and score rows that are on disk: each waits for tasks of its own."""
-    model = small_svc(random_state=seed).fit(f"{path}/X", f"{path}/y")
-    labels = model.predict(f"{path}/X").compute()
-    return labels, model.score(f"{path}/X", np.load(f"{path}/y.npy"))
-
-
 @pytest.mark.slow
 def test_more_fits_than_slots_end(client):
     futures = client.map(fit_one, range(4), pure=False)
@@ -57,26 +45,9 @@ def test_more_fits_than_slots_end(client):
 
 
 def wait_for(client, futures):
-    """Fail if tasks do not end."""
     with client.as_current():
         done = wait(futures, timeout=ENDS_S)
     assert not done.not_done
-
-
-@pytest.mark.slow
-def test_predict_and_score_of_lazy_rows_end_in_a_task(client, tmp_path):
-    import zarr
-
-    X, y = checkers(300)
-    zarr.save_array(tmp_path / "X", X)
-    zarr.save_array(tmp_path / "y", y)
-    np.save(tmp_path / "y.npy", y)
-    futures = client.map(fit_lazily, [str(tmp_path)] * 4, range(4), pure=False)
-    wait_for(client, futures)
-    for seed, (labels, score) in enumerate(client.gather(futures)):
-        expected, expected_score = fit_lazily(str(tmp_path), seed)
-        np.testing.assert_array_equal(labels, expected)
-        assert score == expected_score
 
 
 @pytest.mark.slow
@@ -94,21 +65,3 @@ def test_searches_under_joblibs_dask_back_end_end(client, search):
         found = run()
     with joblib.parallel_config(backend="sequential"):
         np.testing.assert_array_equal(found, run())
-
-
-def wait_on_a_paused_worker():
-    get_worker().status = Status.paused
-    with dask.config.set({"daskls.patience": "2s"}):
-        wait_for_worker(get_client())
-
-
-@pytest.mark.slow
-def test_a_task_that_waits_on_its_own_paused_worker_is_no_progress():
-    # Without a limit, nothing resumes the worker.
-    alone = {"processes": False, "n_workers": 1, "memory_limit": None, "dashboard_address": ":0"}
-    with Client(**alone, set_as_default=False) as own:
-        waiting = own.submit(wait_on_a_paused_worker, pure=False)
-        with pytest.raises(
-            ClusterError, match=r"did nothing for 2 s.*1 of 1 worker\(s\) are paused"
-        ):
-            waiting.result(timeout=60)

@@ -1,4 +1,4 @@
-"""A child forked from a process that has fitted: threads, pools, locks and clients stay behind."""
+"""A child forked from a process that has fitted: threads, pools and clients stay behind."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ BEGIN = """
 import multiprocessing, os, sys, threading, warnings
 import dask, dask.array as da, numpy as np
 from distributed import Client, LocalCluster
-from daskls import KernelKNNClassifier, VoronoiSVC
+from daskls import VoronoiSVC
 from daskls.errors import ClusterError
 
 # Python 3.12 warns of every fork of a process with threads.
@@ -71,31 +71,6 @@ print(*codes)
 work()
 """
 
-LOCKS = """
-from daskls import blas
-from daskls.store import caches, leaves
-
-model = KernelKNNClassifier(3).fit(X, y)
-expected = model.predict(X).tolist()
-
-def work():
-    assert model.predict(X).tolist() == expected
-
-for lock in (caches.LOCK, leaves._open_lock, blas._limit.lock):
-    held, seen = threading.Event(), threading.Event()
-    def hold():
-        with lock:
-            held.set()
-            # Until the fork waits for it.
-            seen.wait(0.5)
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait()
-    print(in_child(work))
-    holder.join()
-work()
-"""
-
 CLIENTS = """
 if __name__ == "__main__":
     cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
@@ -129,8 +104,8 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize(
     ("script", "codes"),
-    [(THREADS, [7, 0, 7, 7]), (LOCKS, [7] * 3), (CLIENTS, [7] * 3)],
-    ids=["pools", "locks", "clients"],
+    [(THREADS, [7, 0, 7, 7]), (CLIENTS, [7] * 3)],
+    ids=["pools", "clients"],
 )
 def test_a_child_fits_and_answers_or_is_refused(script, codes):
     done = subprocess.run(

@@ -1,32 +1,20 @@
 """What ends the work from outside is one ClusterError, and a second fit goes on; nothing hangs."""
 
-import itertools
 import os
 import signal
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, Future, KilledWorker, WorkerPlugin
+from distributed import Client, Future, WorkerPlugin
 from support import assert_same_model, checkers, few, memory_nbytes, small_svc, start_cluster
 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
-from daskls.cluster import compute_each
-from daskls.store.layout import list_parts
-from daskls.workers import (
-    WorkerWatch,
-    ask_scheduler,
-    ask_workers,
-    find_loss,
-    find_running,
-    wait_for_worker,
-)
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +63,6 @@ def mark(folder, name):
 
 
 def slow(block, folder, seconds=0.3):
-    """Return a block late; leave a file when it begins. While a file `gate` is there, few begin."""
     mark(folder, "block")
     gate = Path(folder) / "gate"
     wait_until(lambda: not gate.exists() or len(list(gate.parent.glob("block-*"))) <= 3)
@@ -84,7 +71,6 @@ def slow(block, folder, seconds=0.3):
 
 
 def slow_data(folder, seconds=0.3):
-    """Return data whose blocks are slow, so that a fit is in the middle when something happens."""
     X, y = checkers(1200)
     X = da.from_array(X, chunks=(100, 2))
     return X.map_blocks(slow, str(folder), seconds, dtype=X.dtype, meta=X._meta), da.from_array(
@@ -93,7 +79,6 @@ def slow_data(folder, seconds=0.3):
 
 
 def wait_until(reached, seconds=60):
-    """Wait for what happens in other processes."""
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline
@@ -143,28 +128,6 @@ def test_what_ends_a_fit_from_outside_is_told_and_the_next_fit_goes_on(event, cl
     assert not list(store.glob(".*"))
 
 
-@pytest.mark.slow
-def test_a_cluster_that_closes_ends_a_score(client, tmp_path):
-    X, y = slow_data(tmp_path)
-    model = small_svc().fit(*checkers(1200))
-    happening = when_blocks_run(tmp_path, client.cluster.close)
-    with pytest.raises(ClusterError, match="call it again"):
-        model.set_params(client=client).score(X, y)
-    happening.join()
-    client.close()
-    with pytest.raises(ClusterError, match="The client is closed"):
-        model.score(X, y)
-
-
-@pytest.mark.parametrize("ask", [wait_for_worker, lambda client: ask_workers(client, os.getpid)])
-def test_a_client_that_closes_as_workers_are_asked_is_told(ask):
-    # Between the first look at the client and the question to its workers.
-    closed = Client(processes=False, n_workers=1, dashboard_address=":0")
-    closed.close()
-    with pytest.raises(ClusterError, match="closed"):
-        ask(closed)
-
-
 def pids(client):
     return list(client.run(os.getpid).values())
 
@@ -192,103 +155,6 @@ def test_workers_that_do_not_answer_are_told(lasting_client, tmp_path):
             os.kill(pid, signal.SIGCONT)
 
 
-def of_one_silent_worker(state):
-    """Return a stand-in for `ask_scheduler`: a silent worker, and one whose task is in a state."""
-    calls = itertools.count()
-
-    def ask(client, timeout_s):
-        shared = {"status": "running", "memory_limit": 1 << 30}
-        silent = {**shared, "last_seen": 1.0, "metrics": {"task_counts": {"executing": 1}}}
-        heard = {**shared, "last_seen": next(calls), "metrics": {"task_counts": {state: 1}}}
-        return {"a": silent, "b": heard}
-
-    return ask
-
-
-def checked_each_second(ask, monkeypatch, n=200):
-    """Check a cluster, of which `ask` tells, once a second of a clock of its own."""
-    now = [0.0]
-    monkeypatch.setattr("daskls.workers.time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr("daskls.workers.ask_scheduler", ask)
-    patience = WorkerWatch(SimpleNamespace(status="running"))
-    for second in range(n):
-        now[0] = float(second)
-        patience.check()
-
-
-def test_a_task_that_waits_for_data_of_a_silent_worker_is_no_progress(monkeypatch):
-    checked_each_second(of_one_silent_worker("executing"), monkeypatch)
-    silent = r"nothing for 60 s .*1 of 2 worker\(s\), a first, do not answer"
-    with pytest.raises(ClusterError, match=silent):
-        checked_each_second(of_one_silent_worker("flight"), monkeypatch)
-
-
-def test_workers_that_are_heard_in_turn_are_not_silent(monkeypatch):
-    calls = itertools.count()
-
-    def ask(client, timeout_s):
-        # Of thousands of workers each sends a sign of life every few seconds.
-        now = next(calls)
-        waits = {"status": "running", "metrics": {"task_counts": {"flight": 1}}}
-        return {str(i): {**waits, "last_seen": (now + i) // 10} for i in range(10)}
-
-    checked_each_second(ask, monkeypatch)
-
-
-def of_two_workers(executing, idles=True):
-    """Return a stand-in for `ask_scheduler`: a paused worker with a task, and one with none."""
-    calls = itertools.count()
-
-    def ask(client, timeout_s):
-        now = next(calls)
-        counts = {"task_counts": {"executing": executing, "ready": 1}, "memory": 900 << 20}
-        paused = {"status": "paused", "memory_limit": 1 << 30, "last_seen": now, "metrics": counts}
-        other = {"status": "running", "memory_limit": 1 << 30, "last_seen": now, "metrics": {}}
-        return {"a": paused, "b": other} if idles else {"a": paused}
-
-    return ask
-
-
-@pytest.mark.parametrize("idles", [True, False])
-def test_a_paused_worker_with_a_task_is_told_unless_it_ends_one(idles, monkeypatch):
-    monkeypatch.setattr("daskls.workers.ask_to_give_back", lambda *_: None)
-    checked_each_second(of_two_workers(1, idles), monkeypatch)
-    paused = (
-        rf"nothing for 60 s .*1 of {1 + idles} worker\(s\) are paused, as their memory is nearly "
-        r"full \(a holds 900 of 1024 MiB\); client.restart\(\)"
-    )
-    with pytest.raises(ClusterError, match=paused):
-        checked_each_second(of_two_workers(0, idles), monkeypatch)
-
-
-def test_what_kills_workers_is_told_as_memory():
-    lost = KilledWorker("predict_block-7", SimpleNamespace(address="tcp://a:1"), 3)
-    said = str(find_loss(None, lost))
-    assert "predict_block-7" in said
-    assert "run out of memory: give each worker more of it, or fewer threads" in said
-
-
-def test_a_worker_says_how_many_tasks_it_executes(lasting_client):
-    future = lasting_client.submit(time.sleep, 3, pure=False)
-    deadline, seen = time.monotonic() + 3, set()
-    while time.monotonic() < deadline and 1 not in seen:
-        for worker in ask_scheduler(lasting_client).values():
-            seen.add(worker["metrics"]["task_counts"].get("executing", 0))
-        time.sleep(0.1)
-    future.cancel()
-    assert 1 in seen
-
-
-@pytest.mark.slow
-def test_one_long_task_is_progress(lasting_client, tmp_path):
-    X, y = checkers(300)
-    X = da.from_array(X, chunks=(300, 2))
-    late = X.map_blocks(slow, str(tmp_path), 9.0, dtype=X.dtype, meta=X._meta)
-    with dask.config.set({"daskls.patience": 6}):
-        model = small_svc(client=lasting_client).fit(late, y)
-    assert_same_model(small_svc().fit(X, y), model)
-
-
 @pytest.fixture
 def heeded_interrupts():
     """Let SIGINT interrupt: where the tests are a shell's background job it would be ignored."""
@@ -311,7 +177,6 @@ def test_ctrl_c_passes_and_frees_the_cluster(lasting_client, heeded_interrupts, 
 
 
 def hold(share, dask_worker=None):
-    """Fill a share of this worker's memory limit."""
     limit = dask_worker.memory_manager.memory_limit
     free = int(limit * share) - memory_nbytes("VmRSS")
     dask_worker.held = bytearray(os.urandom(1 << 20)) * (free >> 20)
@@ -340,61 +205,6 @@ def test_paused_workers_are_told(tmp_path):
             small_svc(client=client).fit(X, y)
         client.restart()
         small_svc(client=client).fit(X, y)
-
-
-def take(number):
-    """Take a moment, as a task does."""
-    time.sleep(0.2)
-    return number
-
-
-@pytest.mark.slow
-def test_tasks_of_a_paused_worker_go_to_one_that_idles(tmp_path):
-    # Dask's own stealing moves them too, but not all of them, nor always.
-    with (
-        dask.config.set({"distributed.scheduler.work-stealing": False}),
-        start_cluster(2, 1, "500MiB") as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        client.wait_for_workers(2, timeout=60)
-        first = next(iter(client.scheduler_info()["workers"]))
-        busy = client.submit(wait_for_file, str(tmp_path / "go"), workers=[first], pure=False)
-        wait_until(lambda: first in client.processing() and client.processing()[first])
-
-        def pause():
-            wait_until(lambda: len(client.processing()[first]) > 1)
-            client.run(hold, 0.87, workers=[first])
-            wait_until(lambda: first not in find_running(client))
-            (tmp_path / "go").touch()
-
-        pausing = threading.Thread(target=pause)
-        pausing.start()
-        with short_patience(16):
-            found = compute_each(take, [(i,) for i in range(12)], client)
-        pausing.join()
-        assert first not in find_running(client)
-        del busy
-        client.restart()
-    assert found == tuple(range(12))
-
-
-def wait_for_file(path):
-    while not Path(path).exists():
-        time.sleep(0.05)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_a_worker_killed_while_workers_import_is_no_error(seed, tmp_path):
-    delay_s = np.random.default_rng(seed).uniform(0.0, 0.6)
-    X, y = checkers(300)
-    with start_cluster(2) as cluster, Client(cluster, set_as_default=False) as client:
-        pid = pids(client)[0]
-        kill = threading.Timer(delay_s, lambda: os.kill(pid, signal.SIGKILL))
-        kill.start()
-        model = small_svc(client=client).fit(X, y)
-        kill.join()
-    assert_same_model(small_svc().fit(X, y), model)
 
 
 class HideDaskls(WorkerPlugin):
@@ -467,49 +277,6 @@ def test_workers_that_do_not_share_the_store_or_the_data(hidden, lasting_client,
         small_svc(client=lasting_client, store=tmp_path / "m").fit(str(tmp_path / "X.zarr"), y)
 
 
-@pytest.mark.slow
-def test_tasks_of_a_blind_worker_that_joins_go_elsewhere(tmp_path):
-    with start_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
-        client.register_plugin(HidePath(tmp_path / "m", only=1))
-        gate = tmp_path / "gate"
-        gate.touch()
-
-        def join():
-            cluster.scale(2)
-            client.wait_for_workers(2, timeout=60)
-            gate.unlink()
-
-        happening = when_blocks_run(tmp_path, join)
-        with (
-            pytest.warns(UserWarning, match=r"tcp://\S+ on \S+ cannot read .*tasks go to others"),
-        ):
-            model = small_svc(client=client, store=tmp_path / "m").fit(*slow_data(tmp_path, 0.5))
-        happening.join()
-    with dask.config.set(scheduler="threads"):
-        assert_same_model(small_svc().fit(*slow_data(tmp_path, 0)), model)
-
-
-@pytest.mark.slow
-def test_a_worker_that_goes_blind_finds_no_damage_in_what_is_finished(tmp_path, monkeypatch):
-    X, y = checkers(300)
-    expected = small_svc(store=tmp_path / "m").fit(X, y)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "m").rglob("*")}
-
-    def hide_then_list(*args):
-        (tmp_path / "hidden").touch()
-        return list_parts(*args)
-
-    monkeypatch.setattr("daskls.run.identity.list_parts", hide_then_list)
-    # So that both workers get a task.
-    monkeypatch.setattr("daskls.run.identity.TASK_NBYTES", 1)
-    with start_cluster(2) as cluster, Client(cluster, set_as_default=False) as client:
-        client.register_plugin(HidePath(tmp_path / "m", only=1, once=tmp_path / "hidden"))
-        with pytest.warns(UserWarning, match=r"tcp://\S+ on \S+ cannot read .*tasks go to others"):
-            model = small_svc(client=client, store=tmp_path / "m").fit(X, y)
-    assert_same_model(expected, model)
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "m").rglob("*")} == before
-
-
 # Retries
 
 
@@ -541,3 +308,13 @@ def test_a_task_is_tried_again_but_never_after_an_error_of_daskls(error, lasting
 def test_a_client_given_as_text_is_refused():
     with pytest.raises(daskls.ParameterError, match=r"Client\('tcp://nowhere:8786'\)"):
         small_svc(client="tcp://nowhere:8786").fit(*checkers(300))
+
+
+@pytest.mark.slow
+def test_one_long_task_is_progress(lasting_client, tmp_path):
+    X, y = checkers(300)
+    X = da.from_array(X, chunks=(300, 2))
+    late = X.map_blocks(slow, str(tmp_path), 9.0, dtype=X.dtype, meta=X._meta)
+    with dask.config.set({"daskls.patience": 6}):
+        model = small_svc(client=lasting_client).fit(late, y)
+    assert_same_model(small_svc().fit(X, y), model)

@@ -3,15 +3,12 @@
 import os
 import shutil
 
-import dask
-import dask.array as da
-import numpy as np
 import pytest
 from distributed import Client
 from samplings import small_local
 from support import assert_same_model, checkers, memory_nbytes, small_svc, start_cluster
 
-from daskls import KernelKNNClassifier, MemoryPlanError, StoreError, VoronoiSVC
+from daskls import MemoryPlanError, StoreError, VoronoiSVC
 from daskls.run.resources import find_resources
 
 pytestmark = pytest.mark.slow
@@ -26,7 +23,6 @@ def many_small_tasks():
 
 
 def hold(nbytes, dask_worker=None):
-    """Fill memory of a worker, as other work may have done."""
     dask_worker.held = bytearray(os.urandom(MIB)) * (nbytes // MIB)
 
 
@@ -57,23 +53,6 @@ def test_workers_are_asked_what_they_hold():
         assert find_resources(client).held == ""
 
 
-def test_slots_share_what_a_worker_has():
-    with start_cluster(1, 4, "1GiB") as cluster, Client(cluster, set_as_default=False) as client:
-        resources = find_resources(client)
-    assert resources.n_slots == 4
-    assert resources.task_nbytes <= (0.8 * 1024 - 200) * MIB / 4
-    assert resources.task_nbytes > (0.8 * 1024 - 400) * MIB / 4
-
-
-def test_workers_that_are_threads_share_one_process():
-    options = {"processes": False, "memory_limit": "4GiB", "dashboard_address": ":0"}
-    with Client(n_workers=2, threads_per_worker=1, **options) as client:
-        resources = find_resources(client)
-        own = held()
-    assert resources.n_slots == 2
-    assert resources.task_nbytes <= (0.8 * 4096 * MIB - own) / 2 + 64 * MIB
-
-
 def test_workers_too_small_to_begin_are_refused():
     with (
         start_cluster(1, 1, "240MiB") as cluster,
@@ -100,20 +79,6 @@ def test_fits_of_many_methods_leave_workers_at_work():
     assert_same_model(small_svc().fit(X, Y), model)
 
 
-@pytest.mark.slow
-def test_rows_kept_for_the_next_task_are_given_back():
-    rows, labels = checkers(60_000, d=60, seed=1)
-    with start_cluster(1, 1, "2GiB") as cluster, Client(cluster, set_as_default=False) as client:
-        model = KernelKNNClassifier(client=client).fit(rows, labels)
-        asked = da.from_array(rows[::60], chunks=(1000, 60))
-        client.compute(model.predict(asked)).result()
-        before = max(client.run(held).values())
-        # The next fit asks first; the rows, of 27 MiB, are of no use to it.
-        find_resources(client)
-        after = max(client.run(held).values())
-    assert before - after > 20 * MIB
-
-
 def test_a_disk_without_room_for_the_exchange_is_refused_first(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=20_000))
@@ -125,21 +90,3 @@ def test_a_disk_without_room_for_the_exchange_is_refused_first(tmp_path, monkeyp
     assert not list((tmp_path / "m").glob("exchange-*/block*"))
     with pytest.raises(StoreError, match=f"(?i){message}"):
         small_local(store=tmp_path / "n").fit(X, Y)
-
-
-def test_a_fit_begun_on_one_slot_has_work_for_more():
-    with dask.config.set(scheduler="synchronous"):
-        one = small_svc().fit(*checkers(3000))
-    with dask.config.set(scheduler="threads", num_workers=8):
-        eight = small_svc().fit(*checkers(3000))
-    assert len(one._reader.bundles) == len(eight._reader.bundles)
-    np.testing.assert_array_equal(one.predict(X), eight.predict(X))
-
-
-def test_a_plan_takes_its_own_client_where_dask_is_set_to_one():
-    with (
-        Client(processes=False, n_workers=1, dashboard_address=":0", set_as_default=False) as own,
-        dask.config.set(scheduler="distributed"),
-    ):
-        planned = small_svc(client=own).plan(*checkers(300)).n_tasks
-    assert planned == small_svc().plan(*checkers(300)).n_tasks

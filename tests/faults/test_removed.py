@@ -1,14 +1,12 @@
 """A store that is removed in the middle: one sentence says so, and nothing comes back."""
 
 import pickle
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
 from falks import small_falk
 from landmarks import small_landmarks
 from samplings import small_local
@@ -19,40 +17,10 @@ from support import (
     small_svc,
     tiny_blocks,
 )
-from writes import RemovesAt, Writes, read_written, remove
+from writes import remove
 
 import daskls
-from daskls import FalkNoiseFilter, StoreError
-
-
-def test_a_store_removed_while_numpy_input_is_written(tmp_path):
-    def act(name):
-        if name.startswith("input-"):
-            remove(tmp_path / "m")
-
-    with (
-        Client(processes=False, n_workers=1, dashboard_address=":0") as client,
-        Writes(tmp_path / "m", act),
-        pytest.raises(StoreError, match="was removed while fit was writing it"),
-    ):
-        small_svc(store=tmp_path / "m", client=client).fit(*checkers(300))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_store_removed_in_a_fit_on_a_cluster(two_workers, data, tmp_path):
-    store = tmp_path / "stores" / "m"
-    with Client(two_workers, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
-        client.register_plugin(RemovesAt(store, tmp_path / "log", 6))
-        with pytest.raises(StoreError, match="was removed while fit was writing it"):
-            small_svc(client=client, store=store).fit(*data)
-        # Tasks that are under way on the workers end.
-        while any(client.processing().values()):
-            time.sleep(0.05)
-        client.unregister_worker_plugin("kills")
-    assert read_written(tmp_path / "log")[1] is not None
-    assert list(store.parent.iterdir()) == []
-
+from daskls import StoreError
 
 GONE = r"model at .*m was removed while it was in use"
 
@@ -105,9 +73,7 @@ def test_a_model_removed_in_a_prediction(data, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("at", [1, 4, 10])
-def test_an_output_removed_in_a_prediction(at, data, tmp_path, monkeypatch):
+def test_an_output_removed_in_a_prediction(data, tmp_path, monkeypatch):
     from daskls.methods import to_zarr
 
     model = small_svc().fit(*data)
@@ -117,7 +83,7 @@ def test_an_output_removed_in_a_prediction(at, data, tmp_path, monkeypatch):
     def removed(*args, **kwargs):
         answer = predict_block(*args, **kwargs)
         n_calls.append(1)
-        if len(n_calls) == at:
+        if len(n_calls) == 4:
             # Its place until it is whole.
             remove(next(tmp_path.glob(".out.*")))
         return answer
@@ -129,16 +95,9 @@ def test_an_output_removed_in_a_prediction(at, data, tmp_path, monkeypatch):
         pytest.raises(StoreError, match=r"out is gone.*then predict again"),
     ):
         model.predict_to_zarr(X, tmp_path / "out")
-    assert len(n_calls) == at
+    assert len(n_calls) == 4
     assert list(tmp_path.iterdir()) == []
     model.predict_to_zarr(X, tmp_path / "out")
-
-
-def test_a_filter_whose_model_was_removed(data, tmp_path):
-    noise = FalkNoiseFilter(n_neighbors=60, random_state=0, store=tmp_path / "m").fit(*data)
-    remove(tmp_path / "m")
-    with pytest.raises(StoreError, match=GONE):
-        np.asarray(noise.keep_)
 
 
 def test_a_temporary_store_removed_before_it_is_pickled(data):

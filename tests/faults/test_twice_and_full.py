@@ -4,9 +4,7 @@ import errno
 import threading
 
 import pytest
-from distributed import Client
-from support import Calls, assert_same_model, checkers, small_svc
-from zarr.storage import _local
+from support import Calls, assert_same_model, small_svc
 
 import daskls
 from daskls import StoreError
@@ -86,11 +84,6 @@ class FullFrom:
         self.full = False
 
 
-def zarr_writer(monkeypatch, at, part):
-    """Fail on files that Zarr writes, whose path holds ``part``."""
-    return FullFrom(monkeypatch, _local, "_put", at, lambda path, *_, **__: part in str(path))
-
-
 # What the paths of files that are being written hold.
 PARTS = {
     **{"exchange": "/.block-", "groups": "/.group-", "manifest": "/.manifest-", "root": "m/.root"},
@@ -115,17 +108,3 @@ def test_a_full_disk(place, at, data, undisturbed, monkeypatch, tmp_path):
     model = small_svc(store=store).fit(*data)
     assert_same_model(undisturbed, model)
     assert sorted(p.name for p in store.iterdir()) == ["bundles", "index", "partition", "root"]
-
-
-def test_a_full_disk_while_numpy_input_is_written(monkeypatch, tmp_path):
-    full = zarr_writer(monkeypatch, 1, "/input-")
-    X, y = checkers(300)
-    # For workers; threads read it where it is.
-    with (
-        Client(processes=False, n_workers=1, dashboard_address=":0") as client,
-        pytest.raises(StoreError, match=r"No space left.*Free some space"),
-    ):
-        small_svc(store=tmp_path / "m", client=client).fit(X, y)
-    assert list((tmp_path / "m").iterdir()) == []
-    full.heal()
-    small_svc(store=tmp_path / "m").fit(X, y)

@@ -2,98 +2,36 @@
 
 import json
 import os
-import subprocess
-import sys
-from functools import partial
-from types import SimpleNamespace
 
-import dask.array as da
+import dask
 import pytest
-from distributed import Client
 from falks import small_falk
 from landmarks import small_landmarks
 from samplings import small_local
-from support import assert_same_model, checkers, python_env, small_svc
-from writes import Writes
+from support import assert_same_model, checkers, small_svc
+from writes import Writes, stop_fit
 
 import daskls
 from daskls import StoreError
-from daskls.cluster import shared_with_workers
-from daskls.run import blocks
-from daskls.store.owner import OWNER
-
-pytestmark = pytest.mark.slow
-
-# Says where it is after its first bundle, and then waits to be killed or for a line.
-RUN = """
-import os, sys
-import dask, dask.array as da
-from support import checkers, python_env, small_svc
-from daskls.run import rows
-from daskls.methods.cells import fit
-from daskls.plan import bundles
-rows.BLOCK_NBYTES = 1
-bundles.N_BUNDLES = 10_000
-bundles.MIN_BUNDLE_WORK = 0.0
-write_bundle = fit.write_bundle
-def slow_write(*args):
-    written = write_bundle(*args)
-    print("bundle", flush=True)
-    sys.stdin.readline()
-    return written
-fit.write_bundle = slow_write
-X, y = checkers(1200)
-with dask.config.set(scheduler="sync"):
-    small_svc(store=sys.argv[1]).fit(da.from_array(X, (100, 2)), da.from_array(y, 100))
-"""
+from daskls.store.owner import OWNER, own_store
 
 
-@pytest.fixture
-def fitting(tmp_path):
-    """Yield a process that is in the middle of a fit, and its store."""
-    store = tmp_path / "m"
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    command = [sys.executable, "-c", RUN, str(store)]
-    process = subprocess.Popen(command, env=python_env(), text=True, **pipes)
-    try:
-        assert process.stdout.readline() == "bundle\n", process.stderr.read()
-        yield process, store
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def files_of(store):
+def times(store):
     return {p: p.stat().st_mtime_ns for p in store.rglob("*") if p.is_file() and p.name != OWNER}
 
 
-def test_the_second_fit_is_refused_and_changes_nothing(fitting, data, undisturbed):
-    process, store = fitting
-    before = files_of(store)
-    for X, y in (data, checkers(1200)):
-        with pytest.raises(StoreError, match=rf"process {process.pid} on .*call fit again"):
-            small_svc(store=store).fit(X, y)
-    assert files_of(store) == before
-    _, errors = process.communicate("\n" * 100)
-    assert process.returncode == 0, errors
-    assert_same_model(undisturbed, store)
-    assert not (store / OWNER).exists()
-    # A finished store is free for the next fit, which has nothing to do.
+def test_the_second_fit_is_refused_and_changes_nothing(data, undisturbed, tmp_path):
+    store = tmp_path / "m"
+    with dask.config.set(scheduler="sync"):
+        stop_fit(lambda: small_svc(store=store).fit(*data), store, "bundles", 2)
+    with own_store(store):
+        before = times(store)
+        for X, y in (data, checkers(1200)):
+            with pytest.raises(StoreError, match=rf"process {os.getpid()} on .*call fit again"):
+                small_svc(store=store).fit(X, y)
+        assert times(store) == before
     assert_same_model(undisturbed, small_svc(store=store).fit(*data))
-
-
-def test_a_fit_that_fails_leaves_the_store_free(data, undisturbed, tmp_path, monkeypatch):
-    for error in (ZeroDivisionError, KeyboardInterrupt):
-        with monkeypatch.context() as patch:
-            patch.setattr("daskls.methods.cells.fit.run_each", partial(fail, error))
-            with pytest.raises(error):
-                small_svc(store=tmp_path / "m").fit(*data)
-        assert not (tmp_path / "m" / OWNER).exists()
-    assert_same_model(undisturbed, small_svc(store=tmp_path / "m").fit(*data))
-
-
-def fail(error, *_, **__):
-    raise error
+    assert not (store / OWNER).exists()
 
 
 @pytest.mark.parametrize("make", [small_svc, small_falk, small_landmarks, small_local])
@@ -120,15 +58,3 @@ def test_a_fit_that_lost_its_store_is_not_finished(make, data, tmp_path):
     os.utime(store / OWNER, (0, 0))
     make(store=store).fit(*data)
     assert daskls.load(store).n_cells_
-
-
-def test_a_fit_runs_no_task_that_a_scheduler_knows_from_another(tmp_path, monkeypatch):
-    # A task of an earlier fit looks for that fit's probe, which went with it.
-    names = []
-    monkeypatch.setattr(blocks, "compute", lambda tasks, *_, **__: names.append(tasks[0].key) or [])
-    X = da.zeros((3, 2), chunks=(3, 2))
-    with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
-        for _ in range(2):
-            with shared_with_workers(tmp_path / "m", (), client):
-                blocks.map_rows(len, SimpleNamespace(n_blocks=1), X)
-    assert len(set(names)) == len(names) == 2

@@ -3,8 +3,6 @@
 import naive
 import numpy as np
 import pytest
-from sklearn.multiclass import OneVsOneClassifier
-from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from daskls.kernels.decisions import (
@@ -29,17 +27,6 @@ def test_scores_equal_scikit_learns(n_classes):
     np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
     winners = [naive.one_vs_one_winner(row, n_classes) for row in decisions]
     np.testing.assert_array_equal(scores.argmax(axis=1), winners)
-
-
-def test_scores_equal_one_vs_one_classifiers():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 4))
-    y = rng.integers(0, 4, 90)
-    peer = OneVsOneClassifier(LinearSVC()).fit(X, y)
-    decisions = np.stack([e.decision_function(X) for e in peer.estimators_], axis=1)
-    scores = vote_scores(decisions, 4)
-    np.testing.assert_allclose(scores, peer.decision_function(X), rtol=1e-12)
-    np.testing.assert_array_equal(scores.argmax(axis=1), peer.predict(X))
 
 
 def test_ties_go_to_the_confidence_and_then_to_the_first_class():
@@ -70,21 +57,6 @@ def test_spread_pairs_clips_and_knows_who_is_absent():
     assert expand_pairs(None, np.array([0]), 3).tolist() == [[-1.0, -1.0, 0.0]]
 
 
-def test_confidence_never_outweighs_a_vote():
-    scores = vote_scores(np.array([[-1e9, 1e-9, 1e-9]]), 3)
-    assert scores.argmax() == 2
-    assert scores[0, 2] - scores[0, 0] > 1 / 3
-
-
-def test_ballot_counts_pair_by_pair():
-    decisions = np.random.default_rng(1).normal(size=(6, 3))
-    ballot = VoteCounts(6, 3)
-    for p, (a, b) in reversed(list(enumerate(pairs_of(3)))):
-        ballot.add(a, b, decisions[:, p])
-    np.testing.assert_allclose(ballot.scores(), vote_scores(decisions, 3), rtol=1e-12)
-    assert (ballot.votes.sum(axis=1) == 3).all()
-
-
 def test_absent_classes_score_below_every_present_one():
     decisions = np.full((1, 3), -1e12)
     scores = vote_scores(decisions, 3)
@@ -107,20 +79,6 @@ def test_pair_decisions_equal_the_loop(n_classes):
     out = np.full((4, n_classes * (n_classes - 1) // 2), np.nan)
     pair_decisions(K, coef, ptr, out)
     np.testing.assert_allclose(out, naive.pair_decisions(K, coef, ptr), rtol=1e-12)
-
-
-def test_pair_decisions_read_scikit_learns_layout():
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(80, 3))
-    y = np.argmax(X + rng.normal(size=X.shape), axis=1)
-    peer = SVC(gamma=0.5, decision_function_shape="ovo").fit(X, y)
-    K = naive.kernel_matrix(X[:9], peer.support_vectors_, "rbf", 0.5)
-    ptr = np.concatenate([[0], np.cumsum(peer.n_support_)])
-    out = np.empty((9, 3))
-    pair_decisions(K, peer.dual_coef_.astype(np.float32), ptr, out)
-    np.testing.assert_allclose(
-        out, peer.decision_function(X[:9]) - peer.intercept_, rtol=1e-4, atol=1e-5
-    )
 
 
 @pytest.mark.parametrize("k", [3, 5])

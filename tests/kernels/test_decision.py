@@ -13,8 +13,6 @@ import pytest
 from support import few
 from threadpoolctl import threadpool_limits
 
-from daskls.kernels._jit import jit
-from daskls.kernels.exponential import wide_exp_row, wide_exp_terms
 from daskls.kernels.frame import decide_pairs
 from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.precision import MAX_SHIFT, largest_shift
@@ -24,7 +22,6 @@ COUNTS = (31, 1, 17, 52)
 
 
 def model_of(kernel, d, n_classes=2, scale=1.0, seed=0, constant=()):
-    """Return a model of random support rows, whose given columns hold one value each."""
     rng = np.random.default_rng(seed)
     counts = COUNTS[:n_classes]
     rows = rng.normal(size=(sum(counts), d)).astype(np.float32)
@@ -42,7 +39,6 @@ def model_of(kernel, d, n_classes=2, scale=1.0, seed=0, constant=()):
 
 
 def queries_of(model, m, seed=1):
-    """Return queries about the support rows: some are support rows, some are far away."""
     rng = np.random.default_rng(seed)
     X = model.center + rng.normal(size=(m, len(model.center)))
     X[::5] = model.center + model.rows[rng.integers(0, len(model.rows), len(X[::5]))]
@@ -86,7 +82,6 @@ def test_decisions_with_large_coefficients_are_those_of_the_definition(kernel, d
 
 
 def shifts_of(model):
-    """Return how far float32 may move the model's decisions: the exponential, distances too."""
     varying = model.rows.astype(float)[:, (model.rows != model.rows[0]).any(axis=0)]
     name, gamma, n = model.kernel.name, model.kernel.gamma, varying.shape[1]
     n_sums = -(-n // 8) if name == "laplacian" else n
@@ -159,22 +154,6 @@ def test_no_decision_of_the_laplacian_kernel_moves_beyond_the_bound(gamma, d):
         assert errors <= allowed_of(model) + (1e-11 + lost) * float(np.abs(model.coef).sum())
 
 
-@pytest.mark.parametrize("name", ["exponential", "laplacian"])
-@pytest.mark.parametrize("unit", [1e-30, 1e-21, 1e-12, 1e12, 1e16, 1e30])
-def test_units_do_not_matter_to_kernels_of_distances_themselves(unit, name):
-    model = model_of(KernelSpec(name, 0.4), 3)
-    X = queries_of(model, 23)
-    scaled = LocalModel(
-        **{
-            **vars(model),
-            "frame": Frame(model.center * unit),
-            "rows": (model.rows * unit).astype(np.float32),
-            "kernel": KernelSpec(name, 0.4 / unit),
-        }
-    )
-    np.testing.assert_allclose(decide_pairs(scaled, X * unit), decide_pairs(model, X), atol=1e-4)
-
-
 def test_the_bound_says_no_where_float32_is_lost():
     fine, steep = (model_of(KernelSpec("rbf", 0.7), 3, scale=scale) for scale in (1.0, 10.0))
     assert max(shifts_of(fine)) < MAX_SHIFT
@@ -202,51 +181,7 @@ def test_columns_of_one_value_count_in_every_distance(d, n_constant, scale, name
     np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["rbf", "laplacian"])
-def test_support_rows_that_are_all_equal(name):
-    model = model_of(KernelSpec(name, 0.3), 3, constant=range(3))
-    X = queries_of(model, 9)
-    np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["rbf", "laplacian"])
-def test_no_queries_have_no_decisions(name):
-    model = model_of(KernelSpec(name, 0.3), 3, 4)
-    assert decide_pairs(model, np.empty((0, 3))).shape == (0, 6)
-
-
-@pytest.mark.parametrize("unit", [1e-30, 1e-12, 1e12, 1e30])
-def test_units_of_features_do_not_matter(unit):
-    model = model_of(KernelSpec("rbf", 0.4), 3)
-    X = queries_of(model, 23)
-    scaled = LocalModel(
-        **{
-            **vars(model),
-            "frame": Frame(model.center * unit),
-            "rows": (model.rows * unit).astype(np.float32),
-            "kernel": KernelSpec("rbf", 0.4 / unit**2),
-        }
-    )
-    np.testing.assert_allclose(decide_pairs(scaled, X * unit), decide_pairs(model, X), atol=1e-4)
-
-
-@jit
-def _write(x, factor, last, out):
-    wide_exp_row(x, factor, last, out)
-
-
-@pytest.mark.parametrize("gamma", [1e-200, 0.04, 1.0, 1e200])
-def test_the_wide_exponential_is_exact_to_float64(gamma):
-    t = np.r_[0.0, 1e-17, np.linspace(0, 60, 10_001), 61.0, 1e3, np.inf]
-    out = np.empty_like(t)
-    _write(t / gamma, *wide_exp_terms(gamma), out)
-    exact = np.exp(-np.minimum(t, 60.0))
-    assert (np.abs(out - exact) <= exact * (1e-15 + 4e-16 * np.minimum(t, 60.0))).all()
-    assert out[0] == 1.0
-
-
 def check_bits(model):
-    """Compare a query's decisions alone, in every place of a tile, and beside any others."""
     X = queries_of(model, GRAM_TILE_ROWS + 7)
     whole, alone = decide_pairs(model, X), decide_pairs(model, X[5:6])
     assert (decide_pairs(model, np.repeat(X[5:6], GRAM_TILE_ROWS + 7, axis=0)) == alone).all()
@@ -281,21 +216,3 @@ def test_bits_of_a_query_are_its_own(core):
     command = [sys.executable, "-c", "import test_decision; test_decision.check_all_bits()"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_a_model_read_only_or_of_a_view_has_the_same_bits():
-    model = model_of(KernelSpec("rbf", 0.3), 12, 4)
-    X = queries_of(model, 30)
-    expected = decide_pairs(model, X)
-    frozen = {name: np.array(value) for name, value in vars(model).items() if name in ARRAYS}
-    for array in frozen.values():
-        array.flags.writeable = False
-    center = np.array(model.center)
-    center.flags.writeable = False
-    other = LocalModel(**{**vars(model), **frozen, "frame": Frame(center)})
-    np.testing.assert_array_equal(decide_pairs(other, X), expected)
-    np.testing.assert_array_equal(decide_pairs(model, np.asfortranarray(X)), expected)
-
-
-ARRAYS = ("rows", "coef", "class_ptr", "intercepts")

@@ -24,14 +24,7 @@ def test_rows_are_centered_in_float64(dtype):
     assert A.flags.c_contiguous
 
 
-def test_rows_are_divided_by_the_scale_once_they_are_centered():
-    X = np.array([[0, 100], [127, 3]], np.uint8)
-    A = frame_rows(X, Frame(np.array([120.25, -100.5]), SCALE))
-    np.testing.assert_array_equal(A, [[-30.0625, 1604.0], [1.6875, 828.0]])
-
-
 def model_of(X, codes, scale=None, **spec):
-    """Train one cell's model in a frame of the given scale."""
     spec = SolverSpec(**{"cv": 3, "C": (1.0,), "gamma": (0.5,), **spec})
     own = LocalRows.of(X, codes, np.ones(len(X)), spec, scale=scale)
     order, cell = own.data(assign_folds(own.present, spec.cv, SEED))

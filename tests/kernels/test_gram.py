@@ -6,7 +6,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from daskls.kernels.frame import frame_rows
-from daskls.kernels.gram import GRAM_TILE_ROWS, squared_columns
+from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.kernel import find_kernel
 from daskls.records import Frame, KernelSpec
 
@@ -49,14 +49,6 @@ def test_matrix_equals_the_definition(kernel, d):
     K = find_kernel(kernel.name).apply(base, kernel, np.empty_like(base))
     expected = naive_of(A, A, kernel)
     np.testing.assert_allclose(K, expected, rtol=5e-5, atol=1e-5)
-
-
-def test_matrix_of_more_rows_than_a_panel():
-    A = rows(GRAM_TILE_ROWS + 45, 3)
-    base = find_kernel("rbf").matrix(A)
-    squared = ((A[:, None] - A[None]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(base, squared, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(base, base.T, rtol=1e-6, atol=1e-6)
 
 
 def test_distance_of_a_row_to_itself_is_zero():
@@ -125,25 +117,3 @@ def test_bits_of_a_row_do_not_depend_on_its_place(d):
     for n_columns in [*range(200, 270), 299, 500, 501, 1001]:
         base = find_kernel("linear").block(A, B[:n_columns])
         assert (base == base[0]).all(), n_columns
-
-
-def test_no_rows_give_no_values():
-    assert find_kernel("rbf").block(np.empty((0, 3)), rows(4, 3)).shape == (0, 4)
-
-
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("m", [1, 2, 37])
-def test_squared_columns_of_a_lower_triangle_ignore_what_the_other_half_holds(m, dtype):
-    lower = np.random.default_rng(m).normal(size=(m, m)).astype(dtype)
-    expected = (np.tril(lower).astype(float) ** 2).sum(axis=0)
-    found = squared_columns(np.ascontiguousarray(lower.T))
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_squared_columns_are_the_diagonal_of_an_inverse():
-    A = np.random.default_rng(0).normal(size=(30, 40))
-    K = A @ A.T
-    inverse = np.linalg.inv(np.linalg.cholesky(K))
-    found = squared_columns(np.ascontiguousarray(inverse.T))
-    np.testing.assert_allclose(found, np.diagonal(np.linalg.inv(K)), rtol=1e-10)

@@ -10,7 +10,7 @@ import numba
 import pytest
 
 import daskls
-from daskls.kernels._jit import _guard_cache, jit
+from daskls.kernels._jit import jit
 
 CODE = """
 import numpy as np
@@ -44,55 +44,6 @@ def test_an_edit_of_what_is_inlined_is_seen(tmp_path):
     text = inlined.read_text().replace("out[j] = p * power", "out[j] = p + p * power")
     inlined.write_text(text)
     assert ran() == ["2.0", "0"]
-
-
-@pytest.mark.parametrize("compiled", [object(), type("Compiled", (), {"_cache": None})()])
-def test_a_numba_that_keeps_its_cache_elsewhere_compiles_all_the_same(compiled):
-    kept = dict(getattr(compiled, "__dict__", {}))
-    _guard_cache(compiled)
-    assert dict(getattr(compiled, "__dict__", {})) == kept
-
-
-def process(monkeypatch, folder):
-    """Return the cache file of a function, as one more process opens it."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
-
-    def added(a, b):
-        return a + b
-
-    return jit(added)._cache._cache_file
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-@pytest.mark.parametrize("step", ["_save_index", "_save_data"])
-@pytest.mark.parametrize("stale", [False, True])
-def test_processes_that_compile_at_once_never_take_each_others_code(
-    step, stale, tmp_path, monkeypatch
-):
-    one, other, reader = (process(monkeypatch, tmp_path) for _ in range(3))
-    if stale:
-        # Of an earlier version, which numbered its files in another order.
-        monkeypatch.setattr(one, "_source_stamp", "before")
-        one.save("floats", "old floats")
-        monkeypatch.undo()
-        one = process(monkeypatch, tmp_path)
-    before, write, seen = other._load_index(), getattr(one, step), []
-
-    def interrupted(*args):
-        # The other process looked at the index before this one wrote it.
-        seen.append(reader.load("ints"))
-        with monkeypatch.context() as patch:
-            patch.setattr(other, "_load_index", lambda: dict(before))
-            other.save("floats", "floats")
-        write(*args)
-        seen.append(reader.load("ints"))
-
-    setattr(one, step, interrupted)
-    one.save("ints", "ints")
-    assert set(seen) <= {None, "ints"}
-    assert reader.load("ints") in (None, "ints")
-    assert reader.load("floats") in (None, "floats")
-    assert "ints" in (reader.load("ints"), seen[-1])
 
 
 # Bits
@@ -152,7 +103,6 @@ for unit, with_offset in ((True, False), (False, False), (False, True)):
 
 
 def output(code, cache):
-    """Return what a new process prints, its compiled code cached in a folder of its own."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -168,3 +118,44 @@ def test_compiling_loading_and_their_order_leave_no_trace(tmp_path):
     assert output(SOLVE + PRINT, tmp_path / "a") == compiled, "loaded from the cache"
     assert output(SOLVE + FIRST + PRINT, tmp_path / "a") == compiled, "others compiled first"
     assert output(SOLVE + FIRST + PRINT, tmp_path / "b") == compiled, "all compiled, others first"
+
+
+def process(monkeypatch, folder):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
+
+    def added(a, b):
+        return a + b
+
+    return jit(added)._cache._cache_file
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("step", ["_save_index", "_save_data"])
+@pytest.mark.parametrize("stale", [False, True])
+def test_processes_that_compile_at_once_never_take_each_others_code(
+    step, stale, tmp_path, monkeypatch
+):
+    one, other, reader = (process(monkeypatch, tmp_path) for _ in range(3))
+    if stale:
+        # Of an earlier version, which numbered its files in another order.
+        monkeypatch.setattr(one, "_source_stamp", "before")
+        one.save("floats", "old floats")
+        monkeypatch.undo()
+        one = process(monkeypatch, tmp_path)
+    before, write, seen = other._load_index(), getattr(one, step), []
+
+    def interrupted(*args):
+        # The other process looked at the index before this one wrote it.
+        seen.append(reader.load("ints"))
+        with monkeypatch.context() as patch:
+            patch.setattr(other, "_load_index", lambda: dict(before))
+            other.save("floats", "floats")
+        write(*args)
+        seen.append(reader.load("ints"))
+
+    setattr(one, step, interrupted)
+    one.save("ints", "ints")
+    assert set(seen) <= {None, "ints"}
+    assert reader.load("ints") in (None, "ints")
+    assert reader.load("floats") in (None, "floats")
+    assert "ints" in (reader.load("ints"), seen[-1])

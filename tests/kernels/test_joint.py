@@ -17,7 +17,6 @@ def cell(m, n_landmarks, seed=0, scale=1.0):
 
 
 def solve(rows, problems, tol=1e-9, gram=False, theta=None, deltas=None):
-    """Return theta and statistics of each problem."""
     M, labels, weights, folds = rows
     problems = np.array(problems, float)
     theta = np.zeros((len(problems), M.shape[1])) if theta is None else theta
@@ -101,24 +100,6 @@ def test_slope_and_curvature_are_those_of_the_least_value():
         assert at[3] > 0
         assert below[2] <= at[2] + 1e-6
         assert at[2] <= above[2] + 1e-6
-
-
-def test_a_warm_start_gives_the_same_minimum_in_fewer_steps():
-    rows = cell(300, 6)
-    cold_theta, cold = solve(rows, [(1, 10.0, -1, 0.25)])
-    theta, _ = solve(rows, [(1, 10.0, -1, 0.2)])
-    warm_theta, warm = solve(rows, [(1, 10.0, -1, 0.25)], theta=theta, deltas=np.array([0.05]))
-    assert warm[0, 0] == pytest.approx(cold[0, 0], rel=1e-8)
-    np.testing.assert_allclose(warm_theta, cold_theta, atol=1e-3)
-    assert warm[0, 5] < cold[0, 5]
-
-
-def test_problems_do_not_touch_each_other():
-    rows = cell(80, 5)
-    problems = [(1, 1.0, -1, 0.0), (0, 5.0, 2, 0.4), (1, 0.1, 0, -0.3)]
-    together, _ = solve(rows, problems)
-    for i, problem in enumerate(problems):
-        assert (solve(rows, [problem])[0][0] == together[i]).all()
 
 
 def test_equal_rows_of_both_classes_and_one_class():

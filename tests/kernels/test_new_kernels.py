@@ -12,9 +12,6 @@ import daskls
 from daskls.errors import ParameterError
 from daskls.kernels.kernel import KERNELS, Kernel
 from daskls.kernels.standard import Gaussian, Linear
-from daskls.methods.sampling.plan import _decision_nbytes
-from daskls.records import SolverSpec
-from daskls.scaling.grid import RIDGES, TrialGrid
 
 
 class WithoutGradient(Gaussian):
@@ -22,19 +19,6 @@ class WithoutGradient(Gaussian):
 
     is_raced = False
     pair_slopes = Kernel.pair_slopes
-
-
-class InSlabs(Gaussian):
-    """Of distances, decided as kernels are at first."""
-
-    decides_in_tiles = False
-    decide = Kernel.decide
-
-
-class OfLargeRidges(Gaussian):
-    """With a least ridge among those that are tried."""
-
-    least_ridge = 1e-2
 
 
 class Wavy(Linear):
@@ -46,12 +30,11 @@ class Wavy(Linear):
         return np.cosh(np.clip(base, -20, 20), out=out)
 
 
-MADE = [WithoutGradient, InSlabs, OfLargeRidges, Wavy]
+MADE = [WithoutGradient, Wavy]
 
 
 @pytest.fixture(autouse=True)
 def made(monkeypatch):
-    """Register the kernels, as lines of the registry would."""
     module = types.ModuleType("daskls.kernels.made")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for own in MADE:
@@ -83,19 +66,3 @@ def test_neighbors_are_not_searched_by_a_kernel_that_has_no_search(name, gamma):
     model = getattr(daskls, name)(5, kernel="Wavy", gamma=gamma, random_state=0)
     with pytest.raises(ParameterError, match=r"kernel='Wavy'.*searched.*rbf, linear, poly"):
         model.fit(X, y)
-
-
-def test_trials_stay_within_a_kernels_ridges():
-    grid = TrialGrid.of(SolverSpec(loss="squared_error")).of_kernel("OfLargeRidges")
-    assert grid.ridges == RIDGES[4:]
-    assert grid.start("OfLargeRidges").ridge == grid.ridges[0]
-    # Given ones are all tried.
-    given = TrialGrid.of(SolverSpec(loss="squared_error", C=(1e6,)))
-    assert given.of_kernel("OfLargeRidges").ridges == (5e-7,)
-
-
-def test_the_memory_of_decisions_is_of_the_way_they_are_made():
-    tiles, slabs = (
-        _decision_nbytes(SolverSpec(kernel=name), 5000) for name in ("WithoutGradient", "InSlabs")
-    )
-    assert slabs == _decision_nbytes(SolverSpec(kernel="linear"), 5000) != tiles

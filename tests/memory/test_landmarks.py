@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from landmarks import small_landmarks
-from peaks import SLACK, peak_of
+from peaks import assert_projected
 from support import few
 
 from daskls.memory import TaskSizes
@@ -46,10 +46,6 @@ def test_solving_a_cell(n, d, n_landmarks, kernel, tmp_path, monkeypatch):
         shutil.rmtree(tmp_path / "m" / "joint", ignore_errors=True)
         return solve_group((0, 0), now, job)
 
-    peak = peak_of(run)
     sizes = TaskSizes(d, 4, 2, n, SolverSpec(kernel))
     projected = landmark_nbytes(sizes, n, n_landmarks, len(problems))
-    scratch = min(n, n_landmarks) ** 2 * 8
-    assert peak + scratch - SLACK <= projected <= LOOSEST * (peak + scratch), (
-        f"{projected / peak:.2f}"
-    )
+    assert_projected(run, projected, LOOSEST, unseen=min(n, n_landmarks) ** 2 * 8)

@@ -127,7 +127,6 @@ def fresh_client(compiled):
 
 @pytest.fixture(scope="module")
 def fitted(paths, client, tmp_path_factory):
-    """Fit under watch, once."""
     X, y, nbytes = paths
     store = tmp_path_factory.mktemp("model") / "m"
     with Watch(client, nbytes):

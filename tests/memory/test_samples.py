@@ -2,18 +2,16 @@
 
 from pathlib import Path
 
-import dask
 import numpy as np
 import pytest
-from peaks import SLACK, peak_of
+from peaks import assert_projected
 from samplings import keep_parts, small_local
-from small import set_sizes
 from support import few, path_of
 
 from daskls.memory import TaskSizes
 from daskls.methods.base import SEARCH_REGION_ROWS
 from daskls.methods.sampling import balls, search, train
-from daskls.methods.sampling.parts import has_part, kind_path, read_part
+from daskls.methods.sampling.parts import has_part, kind_path
 from daskls.methods.sampling.plan import ball_nbytes, sample_nbytes
 from daskls.records import SolverSpec
 
@@ -60,8 +58,7 @@ def test_training_on_a_sample(n, d, n_classes, loss, tasks, monkeypatch):
     job.fit.open_rows()
     sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, SolverSpec())
     projected = sample_nbytes(sizes, n_rows, loss)
-    peak = peak_of(lambda: train.fit_sample(step, job))
-    assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
+    assert_projected(lambda: train.fit_sample(step, job), projected, LOOSEST)
     assert has_part(root, train.KEPT, step, step)
 
 
@@ -82,49 +79,5 @@ def test_drawing_from_balls(n, d, tasks, monkeypatch):
 
     sizes = TaskSizes(d, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
     projected = ball_nbytes(sizes, n_balls, SEARCH_REGION_ROWS, n)
-    peak = peak_of(run)
     # Pairs are counted as if every ball held more rows than it may draw; of these few do.
-    assert peak - SLACK <= projected <= 2 * LOOSEST * peak, f"{projected / peak:.2f}"
-
-
-@pytest.mark.slow
-def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
-    n = 50_000
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(n, 2)).astype("f4"), rng.integers(2, size=n)
-    seen, draw_balls = [], balls.draw_balls
-
-    def stop(step, job):
-        raise RuntimeError("stopped")
-
-    def spied(part, job):
-        seen.append((part, job))
-        return draw_balls(part, job)
-
-    monkeypatch.setattr(balls, "draw_balls", spied)
-    monkeypatch.setattr(search, "fit_sample", stop)
-    set_sizes(monkeypatch, {"daskls.methods.sampling.search.N_SEARCH_TASKS": 1})
-    with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="stopped"):
-        small_local(0.001, n_subsamples=3, radius_scale=300.0, store=tmp_path / "m").fit(X, y)
-    # One task drew for all balls.
-    ((part, job),) = seen
-    root = job.sampling.root
-    kind = balls.draws_of(job.step)
-    radii = read_part(root, balls.RADII, 0, 0, ("radii",))["radii"]
-    n_pairs = int(balls.ball_quotas(radii, job.sampling.draws.n_others).sum())
-    # So many pairs were kept as the quotas sum up to: all balls hold all rows.
-    assert n_pairs > 0.85 * n
-    assert len(read_part(root, kind, *part, ("numbers",))["numbers"]) > 0.5 * n
-
-    def run():
-        for path in Path(root, kind_path(kind)).iterdir():
-            path.unlink()
-        balls.draw_balls(part, job)
-
-    assert part == (0, len(radii) - 1)
-    reader = job.sampling.fit.open_rows()
-    largest = int(np.diff(reader.first_positions).max())
-    sizes = TaskSizes(2, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
-    projected = ball_nbytes(sizes, len(radii), largest, n_pairs)
-    peak = peak_of(run)
-    assert peak - SLACK <= projected <= 2 * peak, f"{projected / peak:.2f}"
+    assert_projected(run, projected, 2 * LOOSEST)

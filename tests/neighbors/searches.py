@@ -37,7 +37,6 @@ class Leaves:
         self.read = []
 
     def _part(self, X, max_rows):
-        """Return the part of each row, and the number of parts."""
         if self.drawn:
             n_parts = -(-len(X) // max_rows)
             return self.rng.integers(0, n_parts, len(X)), n_parts
@@ -58,25 +57,21 @@ class Leaves:
         )
 
     def read_leaf(self, leaf):
-        """Return one leaf's rows, and note it."""
         self.read.append(leaf)
         return self.leaves[leaf]
 
     def search(self, queries, k, *metric):
-        """Return what `find_nearest` finds; the log begins anew."""
         self.read = []
         return find_nearest(queries, k, self.regions, self.read_leaf, *metric)
 
 
 def join_regions(parts):
-    """Return one region a part."""
     own = [measure_regions(X, np.array([0, len(X)])) for X in parts]
     names = ("centers", "r_min", "r_max", "low", "high")
     return Regions(*(np.concatenate([getattr(region, name) for region in own]) for name in names))
 
 
 def squared_distances(queries, X):
-    """Return the squared distances, summed feature by feature in float64."""
     total = np.zeros((len(queries), len(X)))
     for j in range(X.shape[1]):
         step = queries[:, j, None].astype(np.float64) - X[:, j].astype(np.float64)
@@ -85,7 +80,6 @@ def squared_distances(queries, X):
 
 
 def inner_products(A, B):
-    """Return the inner products, summed feature by feature in float64."""
     total = np.zeros((len(A), len(B)))
     for j in range(A.shape[1]):
         total += A[:, j, None].astype(np.float64) * B[:, j].astype(np.float64)

@@ -1,17 +1,14 @@
 """Approximate neighbors against all distances; their graphs as arrays; what they do without."""
 
-import hashlib
 import os
 import subprocess
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
 from searches import Leaves, squared_distances
 from support import python_env
 
-from daskls.neighbors import approximate
 from daskls.neighbors.approximate import (
     Group,
     GroupRows,
@@ -45,7 +42,6 @@ SETS = {
 
 
 def groups_of(leaves, size, seed=1):
-    """Return groups of so many leaves each, with their graphs."""
     n = len(leaves.leaves)
     bundles = [(first, min(first + size, n) - 1) for first in range(0, n, size)]
     found = []
@@ -58,7 +54,6 @@ def groups_of(leaves, size, seed=1):
 
 
 def nearest(leaves, queries, k):
-    """Return the numbers and distances of the nearest rows, by looking at all."""
     distances = squared_distances(queries, leaves.X)
     order = np.lexsort((np.broadcast_to(leaves.numbers, distances.shape), distances), axis=1)
     order = order[:, :k]
@@ -66,7 +61,6 @@ def nearest(leaves, queries, k):
 
 
 def recall(found, numbers):
-    """Return the mean share of the nearest rows that were found."""
     shares = [np.isin(own, near).mean() for own, near in zip(numbers, found.numbers, strict=True)]
     return np.mean(shares)
 
@@ -85,15 +79,6 @@ def test_nearly_all_neighbors_are_found_and_all_distances_are_exact(name, k):
     np.testing.assert_array_equal(found.distances, np.take_along_axis(everyone, place, axis=1))
     ordered = np.lexsort((found.numbers, found.distances), axis=1)
     np.testing.assert_array_equal(ordered, np.broadcast_to(np.arange(k), ordered.shape))
-
-
-def test_what_a_query_finds_does_not_depend_on_the_others():
-    groups = groups_of(Leaves(PLANE, 12), 6)
-    together = find_approximately(PLANE[:60], 10, groups, 2)
-    alone = [find_approximately(PLANE[i : i + 1], 10, groups, 2) for i in range(60)]
-    np.testing.assert_array_equal(together.numbers, np.concatenate([a.numbers for a in alone]))
-    np.testing.assert_array_equal(together.distances, np.concatenate([a.distances for a in alone]))
-    assert find_approximately(PLANE[:0], 10, groups, 2).numbers.shape == (0, 10)
 
 
 @pytest.mark.parametrize("name", ["a plane", "five copies of each", "one row"])
@@ -125,35 +110,6 @@ def test_so_many_groups_are_asked_as_hold_the_neighbors():
     np.testing.assert_array_equal(found.numbers, nearest(leaves, PLANE[:50], 2900)[0])
 
 
-def test_memory_does_not_grow_with_queries_times_leaves():
-    leaves, queries = Leaves(PLANE[:, :2], 1000), np.tile(PLANE[:, :2], (2, 1))
-    groups = groups_of(leaves, 50)
-    find_approximately(queries[:600], 3, groups, 1)
-    tracemalloc.start()
-    found = find_approximately(queries, 3, groups, 1)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert len(found.numbers) == len(queries)
-    # All of their distances to centers would take 48 MB.
-    assert peak < 8 * len(queries) * 1000 / 2
-
-
-def test_few_rows_have_no_graph_and_are_all_looked_at():
-    leaves = Leaves(PLANE[:200], 4)
-    groups = groups_of(leaves, 4)
-    assert groups.read_group(0) is None
-    found = find_approximately(PLANE[:40], 7, groups, 1)
-    np.testing.assert_array_equal(found.numbers, nearest(leaves, PLANE[:40], 7)[0])
-
-
-def test_more_groups_find_more():
-    leaves = Leaves(RNG.normal(size=(4000, 12)), 24)
-    groups, queries = groups_of(leaves, 4), RNG.normal(size=(100, 12))
-    numbers, _ = nearest(leaves, queries, 10)
-    shares = [recall(find_approximately(queries, 10, groups, n), numbers) for n in (1, 3, 6)]
-    assert shares[0] < shares[1] < shares[2] > 0.97
-
-
 BUILD = """
 import hashlib, numpy as np
 from daskls.neighbors.graph import build_graph
@@ -173,25 +129,8 @@ def test_a_graph_has_the_same_bits_whatever_numbas_threads():
     assert digest(1) == digest(max(2, here))
 
 
-def test_a_forked_process_builds_after_its_parent():
-    rows = GroupRows(Leaves(PLANE, 4).leaves)
-
-    def digest():
-        own = b"".join(array.tobytes() for array in build(rows, 2).arrays().values())
-        return hashlib.sha256(own).hexdigest().encode()
-
-    here, (readable, writable) = digest(), os.pipe()
-    child = os.fork()
-    if not child:
-        os.write(writable, digest())
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    assert os.read(readable, 100) == here
-
-
 @pytest.fixture(scope="module")
 def arrays():
-    """Return the arrays of a graph."""
     return build_graph(PLANE.astype(np.float32), 2).arrays()
 
 
@@ -246,9 +185,3 @@ def test_the_search_does_not_stop_at_a_cluster():
         not np.isin(own, near).any() for own, near in zip(numbers, found.numbers, strict=True)
     ]
     assert np.mean(missed) < 0.01
-
-
-def test_most_rows_of_a_group_follow_from_their_bytes():
-    assert approximate.most_grouped(2) == approximate.GRAPH_ROWS
-    assert approximate.most_grouped(784) * 784 * 4 <= approximate.GRAPH_NBYTES
-    assert approximate.most_grouped(10**9) == 1

@@ -19,7 +19,6 @@ KINDS = {
 
 
 def pairs_of(leaves, centers, radius):
-    """Return all pairs of a ball and a row number, and the leaves that were passed over."""
     found, passed = [], 0
     for number, leaf in enumerate(leaves.leaves):
         near = near_balls(centers, radius, leaves.regions, number)
@@ -47,45 +46,6 @@ def test_rows_inside_are_those_of_all_distances(kind, dtype, monkeypatch):
             assert set(found) == expected
 
 
-def test_a_row_at_exactly_the_radius_is_inside():
-    X = np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 4.000001]])
-    leaves = Leaves(X, 1)
-    found, _ = pairs_of(leaves, X[:1], 5.0)
-    assert {number for _, number in found} == set(leaves.numbers[:2].tolist())
-
-
-def test_leaves_that_no_ball_reaches_are_passed_over():
-    X = np.random.default_rng(0).random((N, 2))
-    _, passed = pairs_of(Leaves(X, 12), X[:1], 0.05)
-    assert passed > 5
-
-
-@pytest.mark.parametrize("n_leaves", [1, 5, 40])
-def test_leaves_and_regions_leave_no_trace(n_leaves):
-    X = KINDS["a grid"](np.random.default_rng(0))
-    leaves = Leaves(X, n_leaves, region_rows=20)
-    found, _ = pairs_of(leaves, X[:50], 2.0)
-    rows = {number: i for i, number in enumerate(leaves.numbers.tolist())}
-    expected = np.argwhere(squared_distances(X[:50], X) <= 4.0).tolist()
-    assert sorted((ball, rows[number]) for ball, number in found) == sorted(map(tuple, expected))
-
-
-def test_only_some_rows_of_a_leaf():
-    X = np.random.default_rng(0).random((N, 2))
-    leaf = Leaves(X, 1).leaves[0]
-    kept = leaf.only(leaf.numbers % 2 == 0)
-    found, both = (
-        {
-            pair
-            for of_ball, row in find_inside(X[:5], 0.3, np.arange(5), rows)
-            for pair in zip(of_ball.tolist(), rows.numbers[row].tolist(), strict=True)
-        }
-        for rows in (kept, leaf)
-    )
-    assert found == {(b, number) for b, number in both if number % 2 == 0}
-    assert 0 < len(found) < len(both)
-
-
 def test_the_smallest_keys_of_each_ball_are_kept():
     rng = np.random.default_rng(0)
     of_ball = rng.integers(0, 9, 400)
@@ -103,7 +63,3 @@ def test_the_smallest_keys_of_each_ball_are_kept():
     ]
     again = parts[keep_smallest(of_ball[parts], keys[parts], quotas)]
     assert again.tolist() == kept.tolist()
-
-
-def test_no_pairs():
-    assert keep_smallest(np.empty(0, int), np.empty(0, np.uint64), np.ones(3, int)).tolist() == []

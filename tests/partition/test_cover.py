@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from small import tiny_tiles
 
-from daskls.partition import cover
-from daskls.partition.cover import Cover, farthest_first, n_ranked_rows, order_rows
+from daskls.partition.cover import Cover, farthest_first, order_rows
 from daskls.partition.shuffle import row_keys
 
 FIRST_NUMBER = 2**33
@@ -46,7 +45,6 @@ def cover_in_turn(order, numbers, lists):
 
 
 def cover_in_rounds(order, numbers, lists, most=None):
-    """Return the covering, and the sizes of its rounds."""
     state, sizes = Cover(order, lists.shape[1]), []
     while len(positions := state.next_round()[:most]):
         assert (state.owner[positions] == -1).all(), "covered rows need no search"
@@ -89,7 +87,6 @@ ROWS = {"spread": spread_rows, "tied": tied_rows, "repeated": repeated_rows}
 
 
 def problem(kind, n_assigned, seed=0):
-    """Return an order as a fit's, the numbers and the lists."""
     rng = np.random.default_rng(seed)
     X = ROWS[kind](rng)
     numbers = random_numbers(rng, len(X))
@@ -111,69 +108,12 @@ def test_rounds_give_what_one_row_after_the_other_gives(kind, n_assigned, first_
     assert n_different / n_assigned <= len(state.centers) <= n_different
 
 
-@pytest.mark.parametrize("most", [1, 7])
-def test_rounds_that_were_cut_short(most):
-    order, numbers, lists = problem("spread", 10)
-    _, sizes = check_cover(order, numbers, lists, most)
-    assert max(sizes) == most
-
-
-def test_all_rows_in_one_list():
-    order, numbers, lists = problem("spread", 500)
-    state, _ = check_cover(order, numbers, lists)
-    assert state.centers == [order[0]]
-
-
-def test_more_equal_rows_than_a_list_holds():
-    """A list then holds the rows of the smallest numbers, and the others go where they go."""
-    numbers = np.array([40, 10, 30, 20, 50])
-    lists = nearest_positions(np.zeros((5, 2)), numbers, 2)
-    assert lists.tolist() == [[1, 3]] * 5
-    state, _ = check_cover(np.array([4, 3, 0, 1, 2]), numbers, lists)
-    assert state.centers == [3]
-    state, _ = check_cover(np.array([4, 0, 2, 1, 3]), numbers, lists)
-    assert state.centers == [1]
-
-
-def test_a_row_beyond_its_own_list_belongs_to_a_later_centers_list():
-    """Place 0 is not in its own list; position 2's holds it."""
-    lists = np.array([[1, 3], [1, 3], [2, 0], [3, 1]])
-    state, _ = check_cover(np.array([0, 2, 1, 3]), np.arange(4), lists)
-    assert state.centers == [2, 1]
-    assert state.resolved_owner().tolist() == [0, 1, 0, 1]
-
-
-def test_a_row_beyond_its_own_list_goes_where_the_first_of_it_goes():
-    lists = np.array([[1, 2], [1, 3], [2, 3], [3, 1]])
-    for order in ([0, 1, 2, 3], [2, 1, 0, 3]):
-        state, _ = check_cover(np.array(order), np.arange(4), lists)
-        assert sorted(state.centers) == [1, 2]
-        assert state.centers[state.resolved_owner()[0]] == 1
-
-
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
 def test_rows_that_go_where_rows_go_that_go_elsewhere(order):
     """A rounded metric knows rows at 0 from their neighbors, but not from those rows' neighbors."""
     lists = np.array([[0], [0], [1], [2]])
     state, _ = check_cover(np.array(order), np.arange(4), lists)
     assert state.resolved_owner().tolist() == [0] * 4
-
-
-def test_the_smallest_rank_wins_whichever_center_came_first():
-    # Row 1 ranks second for center 0 and third for center 3; row 2 the other way round.
-    lists = np.array([[0, 1, 2], [1, 0, 2], [2, 3, 1], [3, 2, 1]])
-    for order in ([0, 3, 1, 2], [3, 0, 1, 2]):
-        state, _ = check_cover(np.array(order), np.arange(4), lists)
-        owners = [state.centers[i] for i in state.resolved_owner()]
-        assert owners == [0, 0, 3, 3]
-
-
-def test_equal_ranks_go_to_the_smaller_number_whichever_center_came_first():
-    lists = np.array([[0, 1], [1, 0], [2, 1]])
-    for numbers, expected in (([5, 6, 7], 0), ([7, 6, 5], 2)):
-        for order in ([0, 2, 1], [2, 0, 1]):
-            state, _ = check_cover(np.array(order), np.array(numbers), lists)
-            assert state.centers[state.owner[1]] == expected
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -195,33 +135,6 @@ def test_any_lists_over_many_rows(seed, monkeypatch):
     assert max(sizes) <= 700
 
 
-def test_rounds_grow_while_few_rows_are_covered_in_them_and_shrink_again(monkeypatch):
-    tiny_tiles(monkeypatch, FIRST_ROUND=4, MAX_ROUND=64)
-    n = 2000
-    state, sizes = Cover(np.arange(n), 10), []
-    for turn in range(12):
-        positions = state.next_round()
-        sizes.append(len(positions))
-        # Each row covers itself alone; from the sixth round on the ten that begin with it.
-        lists = positions[:, None] + np.arange(1 if turn < 6 else 10)
-        state.take_round(positions, positions, np.minimum(lists, n - 1))
-    assert sizes == [4, 8, 16, 32, 64, 64, 64, 32, 16, 8, 4, 4]
-
-
-def test_a_round_that_covers_some_of_its_rows_keeps_its_size(monkeypatch):
-    tiny_tiles(monkeypatch, FIRST_ROUND=10)
-    state, sizes = Cover(np.arange(200), 3), []
-    for _ in range(5):
-        positions = state.next_round()
-        sizes.append(len(positions))
-        # The first row of a round covers two others of it: a fifth.
-        lists = np.tile(positions[:, None], 3)
-        lists[0] = positions[:3]
-        lists[1:, 1:] = [198, 199]
-        state.take_round(positions, positions, lists)
-    assert sizes == [10] * 5
-
-
 # The order
 
 
@@ -233,15 +146,7 @@ def sampled_rows(seed=0, n=700, s=300, d=3):
     return numbers, sampled, rng.normal(size=(s, d))
 
 
-@pytest.mark.parametrize("n_ranked", [1, 50, 300])
-def test_the_order_is_a_permutation(n_ranked):
-    numbers, sampled, X = sampled_rows()
-    order = order_rows(numbers, 3, sampled, X, n_ranked)
-    np.testing.assert_array_equal(np.sort(order), np.arange(len(numbers)))
-
-
 def farthest_first_by_all_distances(X):
-    """Return the traversal by the distances of every row to every row taken."""
     rows = X.astype(np.float64)
     nearest, order, current = np.full(len(rows), np.inf), [], 0
     for _ in range(len(rows)):
@@ -292,16 +197,6 @@ def test_all_other_rows_come_by_their_keys():
     assert (keys[1:] > keys[:-1]).all()
 
 
-def test_equal_sampled_rows_are_ranked_too():
-    numbers, sampled, X = sampled_rows()
-    X[:] = X[0]
-    order = order_rows(numbers, 3, sampled, X, 50)
-    np.testing.assert_array_equal(np.sort(order), np.arange(len(numbers)))
-    # Ties go to the smaller key.
-    keys = row_keys(numbers[order][:50], 3)
-    assert (keys[1:] > keys[:-1]).all()
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_does_not_depend_on_the_positions(seed):
     numbers, sampled, X = sampled_rows(seed)
@@ -310,49 +205,8 @@ def test_the_order_does_not_depend_on_the_positions(seed):
     np.testing.assert_array_equal(moved[order_rows(moved, 3, sampled, X, 100)], expected)
 
 
-def test_the_seed_decides_the_order():
-    numbers, sampled, X = sampled_rows()
-    one, same, other = (order_rows(numbers, seed, sampled, X, 50) for seed in (3, 3, 4))
-    np.testing.assert_array_equal(one, same)
-    assert (one[:50] != other[:50]).mean() > 0.9
-    assert (one[50:] != other[50:]).mean() > 0.9
-
-
-def test_keys_do_not_collide_and_change_with_the_seed():
-    numbers = np.arange(10**6)
-    keys = row_keys(numbers, 0)
-    other = row_keys(numbers, 1)
-    for own in (keys, other):
-        assert (np.diff(np.sort(own)) > 0).all()
-    assert (keys != other).all()
-    # As if shuffled, and shuffled anew: nothing is left of the order before.
-    ranks, other_ranks = (np.argsort(np.argsort(k[:100_000])) for k in (keys, other))
-    assert abs(np.corrcoef(ranks, np.arange(100_000))[0, 1]) < 0.02
-    assert abs(np.corrcoef(ranks, other_ranks)[0, 1]) < 0.02
-
-
 def test_keys_are_those_of_splitmix64():
     """The generator's first numbers from the state 0, as its authors print them."""
     expected = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
     assert row_keys(np.array([1, 2, 3]), 0).tolist() == expected
     assert row_keys(np.array([0, 1, 2]), 1).tolist() == expected
-
-
-@pytest.mark.parametrize("seed", [0, 5, 2**31, 2**70])
-def test_a_key_depends_on_its_own_number_alone(seed):
-    numbers = np.array([7, 2**40, 0, 2**62])
-    keys = row_keys(numbers, seed)
-    assert keys.dtype == np.uint64
-    assert len(set(keys.tolist())) == 4
-    for number, key in zip(numbers, keys, strict=True):
-        assert row_keys(np.array([number]), seed) == key
-
-
-@pytest.mark.parametrize("n_rows", [1, 10, 5000, 10**6, 10**9])
-@pytest.mark.parametrize("n_assigned", [1, 7, 500, 10**6])
-def test_the_number_of_ranked_rows(n_rows, n_assigned):
-    ranked = n_ranked_rows(n_rows, n_assigned)
-    assert 1 <= ranked <= min(n_rows, cover.MAX_RANKED)
-    # A few for each center that is expected, as long as that is allowed.
-    expected = cover.RANKED_PER_CENTER * n_rows // n_assigned
-    assert ranked == max(1, min(expected, n_rows, cover.MAX_RANKED))

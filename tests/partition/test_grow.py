@@ -14,7 +14,6 @@ def grow(X, max_rows, seed=None):
 
 
 def leaves_from_left_to_right(tree):
-    """Return the leaves in the order a walk meets them, first children first."""
     if len(tree.thresholds) == 0:
         return [0]
 
@@ -27,7 +26,6 @@ def leaves_from_left_to_right(tree):
 
 
 def leaves_as_grown(tree, X):
-    """Return each row's leaf by cutting whole regions with the product that growing uses."""
     A = np.subtract(X, tree.center, dtype=np.float64, order="C")
     leaves = np.full(len(X), -1)
 
@@ -88,7 +86,6 @@ def test_drawn_leaves_are_full_too(m, max_rows, d):
 
 
 def first_cuts(X, max_rows, n):
-    """Return the first direction and the rows on its first side, for each of n seeds."""
     trees = [grow(X, max_rows, (seed,)) for seed in range(n)]
     sides = [((X - t.center) @ t.directions[0] <= t.thresholds[0]).sum() for t in trees]
     return np.array([tree.directions[0] for tree in trees]), np.array(sides)
@@ -122,26 +119,6 @@ def test_no_drawn_feature_costs_more_cells_than_the_largest():
     assert (directions[:, :3] == 0).all()
     assert directions[:, 3:].sum(axis=0).min() > 10
     assert set(sides) == {250, 500, 750}
-
-
-def test_drawn_cuts_where_few_can_be_made():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(100, 2))
-    X = np.vstack([X, np.repeat(X[:1], 50, axis=0)])
-    assert check_tree(grow(X, 10, (0,)), X, 10).max() == 51
-    assert grow(np.full((50, 3), 0.1), 7, (0,)).n_leaves == 1
-    tiny = np.zeros((40, 3))
-    tiny[:, 0] = np.arange(40) * 1e-200
-    assert check_tree(grow_tree(tiny, 10, np.zeros(3), (0,)), tiny, 10).tolist() == [10] * 4
-
-
-@pytest.mark.parametrize("m", [1, 5])
-def test_rows_within_the_bound_are_one_leaf(m):
-    X = np.random.default_rng(0).normal(size=(m, 3))
-    tree = grow(X, 5)
-    assert tree.n_leaves == 1
-    assert tree.children.shape == (0, 2)
-    np.testing.assert_array_equal(route_rows(tree, X), 0)
 
 
 def test_the_cut_runs_across_the_feature_of_largest_variance():
@@ -202,19 +179,6 @@ def test_the_first_of_all_principal_directions(kind, d):
     assert abs(found[1] @ vectors[:, -1]) > 1 - 1e-8
 
 
-def test_a_direction_hardly_before_the_next_is_found():
-    values = np.linspace(1.0, 2.0, 400) ** 8
-    turned = np.linalg.qr(np.random.default_rng(1).normal(size=(400, 400)))[0]
-    found = largest_eigenpair(turned * values @ turned.T)
-    assert found is not None
-    assert found[0] == pytest.approx(256.0, rel=1e-9)
-    assert abs(found[1] @ turned[:, -1]) > 1 - 1e-6
-
-
-def test_rows_without_scatter_have_no_first_direction():
-    assert largest_eigenpair(np.zeros((5, 5))) is None
-
-
 @pytest.mark.parametrize("seed", [None, (3,)])
 def test_many_features_are_cut_as_by_all_principal_directions(seed, monkeypatch):
     d = LEAST_ITERATED + 20
@@ -229,15 +193,6 @@ def test_many_features_are_cut_as_by_all_principal_directions(seed, monkeypatch)
     np.testing.assert_array_equal(route_rows(tree, X), route_rows(whole, X))
 
 
-def test_each_row_goes_to_the_nearer_of_two_mirrored_centers():
-    X = np.random.default_rng(2).normal(size=(100, 2))
-    tree = grow(X, 50)
-    middle = tree.center + tree.thresholds[0] * tree.directions[0]
-    first, second = middle - tree.directions[0], middle + tree.directions[0]
-    nearer = np.linalg.norm(X - second, axis=1) < np.linalg.norm(X - first, axis=1)
-    np.testing.assert_array_equal(route_rows(tree, X), nearer)
-
-
 def test_duplicates_beyond_the_bound_share_a_leaf():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(100, 2))
@@ -248,38 +203,6 @@ def test_duplicates_beyond_the_bound_share_a_leaf():
     assert (counts > 10).sum() == 1
 
 
-def test_few_distinct_values_are_cut_as_far_as_they_go():
-    X = np.random.default_rng(4).integers(0, 3, size=(300, 2)).astype(float)
-    tree = grow(X, 10)
-    check_tree(tree, X, 10)
-    assert tree.n_leaves == len(np.unique(X, axis=0)) == 9
-
-
-@pytest.mark.parametrize("value", [0.0, 0.1, 1e6 + 0.3])
-def test_equal_rows_are_one_leaf(value):
-    X = np.full((50, 3), value)
-    tree = grow(X, 7)
-    assert tree.n_leaves == 1
-    np.testing.assert_array_equal(route_rows(tree, X), 0)
-
-
-def test_constant_features_do_no_harm():
-    X = np.full((120, 4), 7.5)
-    X[:, 2] = np.random.default_rng(5).normal(size=120)
-    tree = grow(X, 25)
-    check_tree(tree, X, 25)
-    assert tree.n_leaves == 5
-    np.testing.assert_array_equal(np.abs(tree.directions[:, 2]), 1.0)
-
-
-def test_a_spread_below_the_squares_of_float64_is_cut_along_an_axis():
-    X = np.zeros((40, 3))
-    X[:, 0] = np.arange(40) * 1e-200
-    tree = grow_tree(X, 10, np.zeros(3))
-    counts = check_tree(tree, X, 10)
-    assert counts.tolist() == [10, 10, 10, 10]
-
-
 @pytest.mark.parametrize("n_ulps", [0, 1])
 def test_adjacent_floats_are_told_apart(n_ulps):
     # The midpoint rounds to the lower of two neighbors or to the upper one, whichever is even.
@@ -287,26 +210,6 @@ def test_adjacent_floats_are_told_apart(n_ulps):
     X = np.repeat([[low], [np.nextafter(low, 2.0)]], 8, axis=0)
     tree = grow_tree(X, 8, np.zeros(1))
     assert check_tree(tree, X, 8).tolist() == [8, 8]
-
-
-def test_more_features_than_rows():
-    X = np.random.default_rng(6).normal(size=(60, 784)).astype(np.float32)
-    tree = grow(X, 25)
-    assert check_tree(tree, X, 25).tolist() == [20, 20, 20]
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.float32])
-def test_other_dtypes_give_the_tree_of_their_float64_values(dtype):
-    X = np.random.default_rng(7).integers(0, 120, size=(200, 3)).astype(dtype)
-    center = np.array([60.3, 10.0, 120.9])
-    tree, expected = grow_tree(X, 30, center), grow_tree(X.astype(float), 30, center)
-    check_tree(tree, X, 30)
-    for one, other in zip(
-        (tree.directions, tree.thresholds, tree.children),
-        (expected.directions, expected.thresholds, expected.children),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("slanted", [False, True])
@@ -333,20 +236,6 @@ def test_features_offset_by_a_million_give_the_same_tree(dtype):
     check_tree(grow(shifted, 20), shifted, 20)
 
 
-def test_the_same_rows_give_the_same_tree():
-    X = np.random.default_rng(9).normal(size=(150, 5))
-    one, other = (grow_tree(rows, 11, np.zeros(5)) for rows in (X, np.asfortranarray(X)))
-    np.testing.assert_array_equal(one.directions, other.directions)
-    np.testing.assert_array_equal(one.thresholds, other.thresholds)
-
-
-def test_neighbors_in_number_are_neighbors_in_space():
-    X = np.random.default_rng(10).uniform(size=(256, 1))
-    leaves = route_rows(grow(X, 16), X)
-    order = np.argsort(X[:, 0])
-    assert (np.diff(leaves[order]) >= 0).all() or (np.diff(leaves[order]) <= 0).all()
-
-
 def test_one_row_of_an_indicator_is_no_cell():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 3))
@@ -359,3 +248,18 @@ def test_one_row_of_an_indicator_is_no_cell():
     # Where nothing else tells rows apart, it does.
     alone = np.c_[X[:, 2], X[:, 2]]
     assert sorted(np.bincount(route_rows(grow(alone, 600), alone)).tolist()) == [1, 999]
+
+
+def test_drawn_cuts_where_few_can_be_made():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(100, 2))
+    X = np.vstack([X, np.repeat(X[:1], 50, axis=0)])
+    assert check_tree(grow(X, 10, (0,)), X, 10).max() == 51
+    assert grow(np.full((50, 3), 0.1), 7, (0,)).n_leaves == 1
+    tiny = np.zeros((40, 3))
+    tiny[:, 0] = np.arange(40) * 1e-200
+    assert check_tree(grow_tree(tiny, 10, np.zeros(3), (0,)), tiny, 10).tolist() == [10] * 4
+
+
+def test_rows_without_scatter_have_no_first_direction():
+    assert largest_eigenpair(np.zeros((5, 5))) is None

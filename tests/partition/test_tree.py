@@ -36,15 +36,6 @@ def test_a_grafted_tree_routes_as_trunk_and_branch_do(max_rows):
     assert len(set(expected.tolist())) == tree.n_leaves
 
 
-def test_a_trunk_of_one_leaf_gives_its_branch():
-    X, trunk, _, _ = grown_parts(240)
-    assert trunk.n_leaves == 1
-    branch = grow_tree(X, 20, trunk.center)
-    tree = graft(trunk, [branch])
-    np.testing.assert_array_equal(tree.children, branch.children)
-    np.testing.assert_array_equal(tree.thresholds, branch.thresholds)
-
-
 def test_leaves_are_numbered_through_a_forest():
     trees = [grown_parts(max_rows)[1] for max_rows in (30, 240, 130)]
     forest = Forest(tuple(trees))
@@ -54,10 +45,3 @@ def test_leaves_are_numbered_through_a_forest():
     assert forest.n_leaves == 11
     assert [forest.partition_of(leaf) for leaf in range(11)] == [0] * 8 + [1] + [2] * 2
     assert forest.center is trees[0].center
-
-
-def test_branches_of_one_leaf_change_nothing():
-    X, trunk, _, _ = grown_parts(30)
-    tree = graft(trunk, [grow_tree(X[:1], 5, trunk.center)] * trunk.n_leaves)
-    np.testing.assert_array_equal(tree.children, trunk.children)
-    np.testing.assert_array_equal(route_rows(tree, X), route_rows(trunk, X))

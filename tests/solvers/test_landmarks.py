@@ -7,7 +7,6 @@ from daskls.solvers.landmarks import BiasSearch, Evaluation
 
 
 def run(function, tol=1e-6, **start):
-    """Search the minimum of a function that returns value, slope and curvature."""
     search = BiasSearch(tol, **start)
     number = 0
     while search.is_open:
@@ -18,7 +17,6 @@ def run(function, tol=1e-6, **start):
 
 
 def piecewise(n, center, seed=0):
-    """Return the sum of n hinges in both directions: convex, with a kink at each."""
     rng = np.random.default_rng(seed)
     kinks = center + rng.normal(size=2 * n)
     signs = np.repeat([1.0, -1.0], n)
@@ -48,27 +46,6 @@ def test_kinks_everywhere_end_all_the_same(n, center):
     least = min(function(b)[0] for b in np.linspace(center - 5, center + 5, 20001))
     assert least - 1e-3 <= search.best.primal <= least + 1e-4 + 1e-3
     assert search.gap <= 1e-4
-
-
-@pytest.mark.parametrize("bend", [1e-6, 1e6])
-def test_a_wrong_curvature_costs_rounds_only(bend):
-    search = run(lambda b: ((b - 3) ** 2, 2 * (b - 3), bend), tol=1e-6)
-    assert search.is_solved
-    assert search.best.bias == pytest.approx(3, abs=1e-2)
-
-
-def test_a_flat_function_ends_at_once():
-    assert len(run(lambda b: (2.0, 0.0, 0.0)).history) == 1
-
-
-def test_the_bound_is_never_above_the_minimum():
-    search = BiasSearch(1e-9)
-    for number, b in enumerate((0.0, 4.0, 1.5, 2.5, 2.1)):
-        value = abs(b - 2) + 0.5 * (b - 2) ** 2 + 1
-        slope = np.sign(b - 2) + (b - 2)
-        search.add(Evaluation(number, b, value, value, slope, 1.0, 1.0))
-        assert search.best.primal - search.gap <= 1 + 1e-12
-    assert search.gap < 0.2
 
 
 def test_rounds_are_bounded():

@@ -3,19 +3,15 @@
 import naive
 import numpy as np
 import pytest
-from cells import SEED, binary_cell, class_cell, fit, fit_cell, queries
-from peaks import peak_of
+from cells import SEED, binary_cell, class_cell, fit, queries
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 from sklearn.utils._param_validation import StrOptions
-from support import checkers, few, small_svc
+from support import checkers, small_svc
 
 import daskls.solvers
 from daskls import load
 from daskls.kernels.frame import decide_pairs
-from daskls.memory import TaskSizes
-from daskls.plan.bundles import cell_nbytes
-from daskls.records import CellReport, SolverSpec
 from daskls.solvers.grid import assign_folds
 from daskls.solvers.registry import LOSSES, Loss, losses_of
 from examples import load_example
@@ -26,7 +22,6 @@ C, GAMMA = 1.5, 0.5
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    """Add the example's module, its line to the register, and the name to the constraint."""
     module = load_example(monkeypatch, LOSS, f"daskls/solvers/{LOSS}.py")
     entry = Loss(f"{module.__name__.removeprefix('daskls.')}:SquaredHingeSolver")
     monkeypatch.setitem(LOSSES, ("classes", LOSS), entry)
@@ -36,7 +31,6 @@ def registered(monkeypatch):
 
 
 def decisions_of(X, y, weights, X_query):
-    """Return the SVM's decision values, its dual solved as least squares with a >= 0."""
     center = X.mean(axis=0)
     K = naive.kernel_matrix(X - center, X - center, "rbf", GAMMA)
     L = cholesky(K * np.outer(y, y) + np.diag(0.5 / (C * weights)), lower=True)
@@ -74,15 +68,3 @@ def test_an_estimator_fits_saves_and_loads_it(tmp_path):
     loaded = load(tmp_path / "model.zarr")
     assert loaded.get_params()["loss"] == LOSS
     np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-
-
-@pytest.mark.parametrize("n_classes", few([4, 2]))
-def test_its_memory_is_planned(n_classes):
-    rng = np.random.default_rng(0)
-    m, d = 400, 5
-    X, codes = rng.normal(size=(m, d)), rng.integers(0, n_classes, m)
-    spec = SolverSpec(loss=LOSS, C=(1.0,), gamma=(1.0,), cv=2)
-    projected = cell_nbytes(TaskSizes(d, 4, n_classes, m, spec), m)
-    report = CellReport(0, 0, 0, 0, 0.0)
-    peak = peak_of(lambda: fit_cell(X, codes, np.ones(m), spec, report, SEED))
-    assert peak <= projected <= 4 * peak

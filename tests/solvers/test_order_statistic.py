@@ -46,21 +46,3 @@ def test_no_fewer_rows_are_enough(rate, delta):
     assert least_delta(n, rate) == pytest.approx((1 - rate) ** n)
     assert rows_needed(least_rate(n, delta) * (1 + 1e-9), delta) <= n
     assert rows_needed(least_rate(n, delta) * (1 - 1e-6), delta) > n
-
-
-def test_299_rows_are_needed_for_a_hundredth():
-    assert rows_needed(0.01, 0.05) == 299
-
-
-@pytest.mark.parametrize(("n", "rate"), [(400, 0.01), (100, 0.1), (333, 0.03)])
-def test_thresholds_of_many_draws_fail_as_often_as_it_says(n, rate):
-    rank = rank_within(n, rate, 0.05)
-    rng, n_draws = np.random.default_rng(0), 20_000
-    # Of uniform scores the rate of a threshold is known: what lies above it.
-    thresholds = np.sort(rng.random((n_draws, n)), axis=1)[:, rank - 1]
-    failed = float(((1 - thresholds) > rate).mean())
-    expected = excess_probability(rank, n, rate)
-    assert expected <= 0.05
-    assert abs(failed - expected) < 4 * np.sqrt(expected / n_draws)
-    # The next smaller one would fail too often.
-    assert excess_probability(rank - 1, n, rate) > 0.05

@@ -7,16 +7,12 @@ import numpy as np
 import pytest
 from cells import binary_cell
 from support import checkers
-from test_plan import sizes_of
 
 from daskls import ParameterError, RandomChunkSVC, VoronoiSVC
-from daskls.plan.bundles import cell_nbytes, model_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers import registry
 from daskls.solvers.base import CellRows, LocalSolver
 from daskls.solvers.registry import (
     LOSSES,
-    Loss,
     find_neighborhood_solver,
     find_solver,
     losses_of,
@@ -45,21 +41,6 @@ def test_losses_without_neighborhoods_say_who_has_them():
         find_neighborhood_solver(SolverSpec(loss="squared_error"))
 
 
-def test_cells_are_read_one_at_a_time():
-    X, codes = binary_cell()
-    read = []
-
-    def cells():
-        for i in range(2):
-            read.append(i)
-            yield CellRows(X, codes, np.ones(60), CellReport(i, 0, 0, 0, 0.0), (i,))
-
-    models = find_solver(SolverSpec()).fit(cells(), SolverSpec(**ONE))
-    assert read == []
-    next(models)
-    assert read == [0]
-
-
 def test_a_loss_of_nobody_is_refused():
     with pytest.raises(ParameterError, match=r"no solver for loss='absolute'; it has 'hinge'"):
         find_solver(SolverSpec(loss="absolute"))
@@ -74,20 +55,21 @@ def test_estimators_take_the_losses_that_there_are(kind):
     assert all(repr(loss) in str(caught.value) for loss in losses_of("classes"))
 
 
-def test_the_plan_asks_the_solver_of_the_loss(monkeypatch):
-    class Dear:
-        def nbytes(self, sizes, n_rows):
-            return 7 * n_rows
-
-        def model_nbytes(self, sizes, n_rows):
-            return 5 * n_rows
-
-    monkeypatch.setitem(LOSSES, ("classes", "dear"), Loss("dear"))
-    monkeypatch.setattr(registry, "load_object", {"dear": Dear}.get)
-    sizes = sizes_of(loss="dear")
-    assert (cell_nbytes(sizes, 10), model_nbytes(sizes, 10)) == (70, 50)
-
-
 def test_a_spec_survives_the_store():
     other = SolverSpec(loss="another", target="numbers")
     assert spec_from_json(json.loads(json.dumps(asdict(other)))) == other
+
+
+def test_cells_are_read_one_at_a_time():
+    X, codes = binary_cell()
+    read = []
+
+    def cells():
+        for i in range(2):
+            read.append(i)
+            yield CellRows(X, codes, np.ones(60), CellReport(i, 0, 0, 0, 0.0), (i,))
+
+    models = find_solver(SolverSpec()).fit(cells(), SolverSpec(**ONE))
+    assert read == []
+    next(models)
+    assert read == [0]

@@ -8,20 +8,18 @@ from sklearn.svm import SVC
 from support import compiled
 
 from daskls.solvers.grid import assign_folds
-from daskls.solvers.search import RecallProduct, find_criterion
+from daskls.solvers.search import find_criterion
 
 GRID = {"gamma": (0.03, 0.3, 3.0), "C": (0.1, 1.0, 10.0, 100.0), "cv": 4}
 
 
 def rare_cell(seed, m=220):
-    """Return rows of which a few are positive, in a ball that others enter too."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, 2))
     return X, (np.hypot(X[:, 0] - 1.2, X[:, 1]) + 0.3 * rng.normal(size=m) < 0.6).astype(int)
 
 
 def held_out_labels(X, y, weights, gamma, C):
-    """Return every row's prediction by scikit-learn's SVC of the other folds' rows."""
     folds = assign_folds(y, GRID["cv"], SEED)
     predicted = np.empty_like(y)
     for fold in range(GRID["cv"]):
@@ -32,7 +30,6 @@ def held_out_labels(X, y, weights, gamma, C):
 
 
 def product(y, predicted, weights):
-    """Return the product of the classes' recalls, by scikit-learn."""
     return np.prod(recall_score(y, predicted, average=None, sample_weight=weights))
 
 
@@ -74,41 +71,6 @@ def test_class_weights_cancel_in_the_score_and_move_the_machines():
     assert recalls[1] > recalls[0] + 0.2
 
 
-def test_of_more_classes_it_is_the_product_of_all_recalls():
-    rng = np.random.default_rng(3)
-    y, predicted = rng.integers(0, 3, 90), rng.integers(0, 3, 90)
-    weights = rng.random(90)
-    judge = find_criterion("tpr_x_tnr", weights, y, 3, 90)
-    expected = 1 - product(y, predicted, weights)
-    assert judge.error(weights * (y != predicted)) == pytest.approx(expected)
-    X, codes = class_cell(3)
-    model = fit(X, codes, scoring="tpr_x_tnr", C=(1.0,), gamma=(0.05, 0.5), cv=3)
-    assert 0 < model.report.validation_error < 1
-
-
-def test_rows_past_the_folds_and_classes_without_rows_do_not_count():
-    y = np.array([0, 1, 0, 1, 0, 1])
-    judge = find_criterion("tpr_x_tnr", np.ones(6), y, 2, 4)
-    assert judge.error(np.array([0.0, 1.0, 0.0, 0.0, 1.0, 1.0])) == 0.5
-    # Of the first row alone there is no positive one, whose recall may still be anything.
-    assert judge.error(np.array([0.0])) == 0.0
-    assert (judge.losses(np.array([1.0]), np.array([0.0])) == 1.0).all()
-
-
-def test_losses_add_up_to_what_a_row_costs_the_product():
-    y = np.repeat([0, 1], [90, 10])
-    judge = RecallProduct(np.ones(100), y, 2)
-    best = np.zeros(100)
-    best[[0, 1, 2, 95]] = 1.0
-    step = np.zeros(100)
-    step[[50, 99]] = 1.0
-    for row in (50, 99):
-        worse = best.copy()
-        worse[row] = 1.0
-        linear = (judge.losses(worse, best) - judge.losses(best, best)).sum()
-        assert linear == pytest.approx(judge.error(worse) - judge.error(best))
-
-
 @compiled
 @pytest.mark.parametrize("seed", range(3))
 def test_the_search_from_coarse_to_fine_scores_as_the_full_one(seed):
@@ -122,3 +84,15 @@ def test_the_search_from_coarse_to_fine_scores_as_the_full_one(seed):
     scores = {name: 1 - model.report.validation_error for name, model in found.items()}
     assert scores["refine"] > scores["full"] - 0.05
     assert scores["full"] > 0.5
+
+
+def test_of_more_classes_it_is_the_product_of_all_recalls():
+    rng = np.random.default_rng(3)
+    y, predicted = rng.integers(0, 3, 90), rng.integers(0, 3, 90)
+    weights = rng.random(90)
+    judge = find_criterion("tpr_x_tnr", weights, y, 3, 90)
+    expected = 1 - product(y, predicted, weights)
+    assert judge.error(weights * (y != predicted)) == pytest.approx(expected)
+    X, codes = class_cell(3)
+    model = fit(X, codes, scoring="tpr_x_tnr", C=(1.0,), gamma=(0.05, 0.5), cv=3)
+    assert 0 < model.report.validation_error < 1

@@ -19,7 +19,7 @@ from daskls.solvers.grid import (
 )
 from daskls.solvers.hinge.width import HingePairSolver
 from daskls.solvers.rows import LocalRows
-from daskls.solvers.search import LOOSE, GridSearch, is_beaten
+from daskls.solvers.search import GridSearch, is_beaten
 
 
 def noisy_cell(seed, m=600, noise=0.1):
@@ -101,19 +101,6 @@ def test_the_chosen_error_is_the_full_searchs_own_of_that_point(seed):
     assert best.error - expected.error <= 3 * np.sqrt(60) / 600
 
 
-@compiled
-def test_whoever_is_beaten_is_not_trained_on_all_folds():
-    # Hardly any label is wrong: the wide kernels are far behind.
-    X, y = noisy_cell(1, noise=0.01)
-    grid = {"gamma": (1e-3, 5.0), "C": (1.0, 3.0), "cv": 5}
-    full, fine = (search_of(X, y, search=search, **grid) for search in ("full", "refine"))
-    assert full.choose(finish=False).counts.n_trained == 20
-    choice = fine.choose(finish=False)
-    assert choice.counts.n_trained < 20
-    assert choice.kernel.gamma == full.choose(finish=False).kernel.gamma
-    assert set(fine.errors) < set(full.errors)
-
-
 def test_short_axes_are_tried_whole_at_the_tolerance_asked_for():
     X, y = binary_cell()
     options = {"gamma": (0.05, 0.5, 3.0), "C": (0.3, 1.5, 8.0), "cv": 3}
@@ -121,46 +108,6 @@ def test_short_axes_are_tried_whole_at_the_tolerance_asked_for():
     assert fine.report.n_tried == full.report.n_tried == 9
     assert (fine.report.gamma, fine.report.C) == (full.report.gamma, full.report.C)
     assert fine.report.validation_error == full.report.validation_error
-
-
-def test_the_coarse_pass_is_loose_and_what_is_chosen_is_not(monkeypatch):
-    X, y = binary_cell()
-    tolerances = []
-    search = search_of(X, y, C=(1.0, 2.0, 4.0, 8.0, 16.0), gamma=(0.5,), tol=1e-2)
-    solve = search.width.solve
-    monkeypatch.setattr(
-        search.width,
-        "solve",
-        lambda at, costs, tol: tolerances.append(tol) or solve(at, costs, tol),
-    )
-    search.choose(finish=False)
-    assert LOOSE > 1
-    assert tolerances[0] == LOOSE * 1e-2
-    assert tolerances[-1] == 1e-2
-
-
-def test_equal_weights_decided_wrongly_tie_in_any_order_of_rows():
-    X, y = binary_cell(m=6)
-    weights = np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
-    assert weights[:3].sum() != weights[3:].sum()
-    search = search_of(X, y, weights, C=(1.0,), gamma=(0.1, 0.2))
-    search.weights = weights
-    found = []
-    for g, wrong in enumerate((np.arange(6) < 3, np.arange(6) >= 3)):
-        search._mistaken = lambda _, held_out, wrong=wrong: wrong[None, held_out]
-        search.visit(g, [0], prune=False)
-        found.append(search.best.gamma)
-    assert search.errors[0, 0] == search.errors[1, 0]
-    assert found == [0, 0]
-
-
-def test_a_fold_without_rows_is_trained_by_nobody():
-    X, y = binary_cell(m=12)
-    own = LocalRows.of(X, y, np.ones(12), SolverSpec(cv=3))
-    _, cell = own.data(np.where(np.arange(12) < 6, 0, 2))
-    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1.0,)), HingePairSolver)
-    assert search.folds == [0, 2]
-    assert search.choose(finish=False).counts.n_trained == 2
 
 
 def test_rows_past_the_last_fold_always_train_and_are_never_judged():
@@ -176,14 +123,6 @@ def test_rows_past_the_last_fold_always_train_and_are_never_judged():
     assert betas[:, cell.folds == 3].any(axis=0).all()
     for fold in range(3):
         assert not betas[fold, cell.folds == fold].any()
-
-
-def test_one_combination_is_the_same_model():
-    X, y = binary_cell()
-    models = [fit(X, y, C=(3.0,), gamma=(1.0,), search=search) for search in ("full", "refine")]
-    assert {m.report.n_trained for m in models} == {5 + 5}
-    for name in ("rows", "coef", "center"):
-        np.testing.assert_array_equal(getattr(models[0], name), getattr(models[1], name))
 
 
 @compiled
@@ -211,13 +150,3 @@ def test_fewer_matrices_of_pairs_at_once_give_the_same_bits(monkeypatch, share):
     parts = fit(X, codes, **options)
     for name in ("rows", "coef", "center"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
-
-
-def test_betas_and_coefficients_are_two_layouts_of_one_thing():
-    X, codes = class_cell(4)
-    search = search_of(X, codes, C=(1.0,), gamma=(0.5,))
-    betas = np.random.default_rng(0).normal(size=(2, len(search.pairs.rows))).astype(np.float32)
-    coef = search.pairs.coefficients(betas)
-    assert coef.shape == (2, 3, len(X))
-    for own, expected in zip(coef, betas, strict=True):
-        np.testing.assert_array_equal(search.pairs.betas_of(own), expected)

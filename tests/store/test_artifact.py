@@ -1,16 +1,11 @@
 """Artifacts are files that safetensors reads, and no damage to one is unnoticed."""
 
-import math
 import os
-import re
 import shutil
-import time
 import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from damages import DAMAGES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, from_dtype
@@ -18,7 +13,6 @@ from small import tiny_tiles
 from support import (
     checkers,
     edit_header,
-    error_in_time,
     few,
     read_header,
     read_plain,
@@ -26,7 +20,7 @@ from support import (
     small_svc,
 )
 
-from daskls.errors import DamageError, StoreError
+from daskls.errors import DamageError
 from daskls.store import artifact
 from daskls.store.artifact import open_artifact, read_arrays, streamed_artifact, write_artifact
 from daskls.store.folder import Folder
@@ -115,7 +109,7 @@ def drawn_arrays(draw):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(drawn_arrays(), st.sampled_from([8, 24, 1 << 15]), st.data())
 def test_any_arrays_and_any_ranges_of_them(tmp_path_factory, values, summed, data):
     root = tmp_path_factory.mktemp("drawn")
@@ -172,22 +166,13 @@ def anywhere(request, tmp_path):
     return store
 
 
-def test_of_two_writers_one_is_seen_whole(anywhere):
-    assert write_artifact(anywhere, "g", draw(0))
-    assert not write_artifact(anywhere, "g", draw(1))
-    assert_same(read_arrays(anywhere, "g"), draw(0))
-    assert write_artifact(anywhere, "g", draw(1), replace=True)
-    assert_same(read_arrays(anywhere, "g"), draw(1))
-    assert anywhere.below() == ["g"]
-
-
 def test_every_flipped_bit_is_noticed(anywhere):
     write_artifact(anywhere, "g", draw(), ATTRIBUTES)
     whole = anywhere.read("g", 1 << 16)
     header, end = read_header(whole)
     # Each bit of a file; in a bucket, where each is some requests, few.
     n = 8 * len(whole)
-    step = 5 if anywhere.local() else n // 100
+    step = 11 if anywhere.local() else n // 100
     for bit in range(0, n, step):
         flipped = bytearray(whole)
         flipped[bit // 8] ^= 1 << bit % 8
@@ -198,24 +183,6 @@ def test_every_flipped_bit_is_noticed(anywhere):
         with pytest.raises(DamageError):
             open_artifact(anywhere, "g").check()
     assert end > 8 * len(header)
-
-
-@pytest.mark.parametrize("damage", sorted(DAMAGES))
-def test_every_damage_is_noticed(store, damage):
-    file, rng = store / KEY, np.random.default_rng(0)
-    whole = file.read_bytes()
-    for _ in range(100):
-        if damage == "swapped":
-            (store / "other").replace(file)
-        else:
-            DAMAGES[damage](file, rng, store)
-        if file.exists() and file.read_bytes() == whole:
-            continue
-        with pytest.raises(DamageError, match=f"{re.escape(str(file))} is damaged"):
-            read_arrays(store, KEY)
-        if damage == "swapped":
-            break
-        file.write_bytes(whole)
 
 
 def test_a_range_is_checked_by_the_sums_that_hold_it(store):
@@ -257,36 +224,25 @@ NONSENSE = {
     "rows without end": entry("coef", shape=[2**60]),
     "as many bytes as such rows have": entry("coef", shape=[2**60], data_offsets=[0, 2**63]),
     "fewer rows than none": entry("coef", shape=[-50]),
-    "two negative axes": entry("coef", shape=[-5, -10]),
     "a shape of fractions": entry("coef", shape=[50.0]),
-    "a shape of true": entry("coef", shape=[True]),
-    "no shape": entry("coef", shape=[]),
     "a shape that is none": entry("coef", shape=7),
     "a shape of words": entry("coef", shape=["a"]),
     "a shape that overflows": entry("rows", shape=[2**33, 2**33]),
-    "more than the offsets hold": entry("coef", shape=[51]),
     "offsets behind the end": entry("coef", data_offsets=[2**40, 2**40 + 400]),
     "offsets before the begin": entry("coef", data_offsets=[-400, 0]),
-    "offsets that are swapped": entry("coef", data_offsets=[400, 0]),
-    "offsets of fractions": entry("coef", data_offsets=[0.0, 400.0]),
     "one offset": entry("coef", data_offsets=[0]),
     "an unknown dtype": entry("coef", dtype="O"),
-    "a dtype that is a number": entry("coef", dtype=8),
     "another dtype": entry("codes", dtype="F64"),
     "an array that is none": lambda header: header.update(coef=None),
     "an array that overlaps": lambda header: header.update(more=header["coef"]),
     "an array that is not listed": lambda header: header.pop(last(header)),
     "no sums": lambda header: header.pop("crc32c"),
-    "sums of another dtype": entry("crc32c", dtype="I32"),
     "metadata that are none": lambda header: header.update(__metadata__={}),
     "attributes that are none": metadata(attributes="{"),
     "attributes without end": metadata(attributes=DEEP),
-    "attributes that are a number": metadata(attributes=7),
-    "records that are none": metadata(records="["),
     "records of objects": metadata(records='{"report": [["a", "|O"]]}'),
     "records without end": metadata(records='{"report": [["a", "<U268435456"]]}'),
     "records of another size": metadata(records='{"report": [["a", "<f8"]]}'),
-    "records of words": metadata(records='{"report": "abc"}'),
     "records of an array that is none": metadata(records='{"rows": [["a", "<f4", [3]]]}'),
 }
 
@@ -328,13 +284,6 @@ def test_files_that_are_none(store):
         assert_refused(store, content[:20])
 
 
-def test_a_header_that_is_changed_as_the_tests_above_do_is_taken(store):
-    before = (store / KEY).read_bytes()
-    edit_header(store, KEY, lambda header: None)
-    assert (store / KEY).read_bytes().replace(b" ", b"") == before.replace(b" ", b"")
-    assert_same(read_arrays(store, KEY), draw())
-
-
 def test_values_that_nobody_writes(tmp_path):
     values = {"nan": np.array([1.0, np.nan]), "inf": np.array([1.0, np.inf])}
     write_artifact(tmp_path, "a", values)
@@ -353,21 +302,6 @@ def test_values_that_nobody_writes(tmp_path):
     for wrong in (np.array(["text"]), np.array([1j])):
         with pytest.raises(TypeError, match="cannot be stored"):
             write_artifact(tmp_path, "b", {"x": wrong})
-
-
-def test_values_are_aligned_and_their_readers_own(tmp_path):
-    write_artifact(tmp_path, "a", draw())
-    header, end = read_header((tmp_path / "a").read_bytes())
-    del header["__metadata__"]
-    assert end % 8 == 0
-    for name, own in header.items():
-        width = 1 if name == "report" else draw().get(name, np.zeros(1, "u4")).dtype.itemsize
-        assert own["data_offsets"][0] % width == 0
-        n = math.prod(own["shape"])
-        assert own["data_offsets"][1] - own["data_offsets"][0] == n * width
-    opened = open_artifact(tmp_path, "a")
-    opened.read("coef")[:] = 0
-    np.testing.assert_array_equal(opened.read("coef"), draw()["coef"])
 
 
 def test_what_is_read_of_a_range(tmp_path, monkeypatch):
@@ -397,74 +331,7 @@ def test_a_root_is_on_the_disk_before_it_replaces_the_old_one(tmp_path, monkeypa
     assert sum(name == "fsync" for name, *_ in steps) == 3
 
 
-def test_what_is_replaced_while_it_is_read_is_the_old_or_the_new(tmp_path):
-    def write(n):
-        return write_artifact(tmp_path, "a", {}, {"text": "x" * n}, replace=True)
-
-    write(0)
-    end = time.monotonic() + 1
-    with ThreadPoolExecutor(1) as pool:
-        while time.monotonic() < end:
-            writing = pool.map(write, range(0, 9000, 1000))
-            found = [open_artifact(tmp_path, "a", artifact.MAX_HEADER_NBYTES) for _ in range(100)]
-            assert all(set(own.attrs["text"]) <= {"x"} for own in found)
-            assert all(writing)
-
-
-@pytest.mark.parametrize(
-    "kind", ["fifo", "device", "link out", "folder link out", "folder", "loop", "file above"]
-)
-def test_links_out_pipes_and_devices_are_not_read(store, tmp_path, kind):
-    file, outside = store / KEY, tmp_path / "outside"
-    shutil.copytree(file.parent, outside)
-    if kind in ("folder link out", "file above"):
-        shutil.rmtree(file.parent)
-        file.parent.symlink_to(outside) if "link" in kind else file.parent.write_bytes(b"")
-    else:
-        file.unlink()
-        if kind == "fifo":
-            os.mkfifo(file)
-        elif kind == "folder":
-            file.mkdir()
-        else:
-            targets = {"device": "/dev/zero", "loop": file, "link out": outside / file.name}
-            file.symlink_to(targets[kind])
-    error = error_in_time(read_arrays, store, KEY)
-    assert isinstance(error, DamageError)
-    assert "is damaged" in str(error)
-
-
-def test_a_store_behind_a_link_and_links_inside_it(store, tmp_path):
-    (tmp_path / "link").symlink_to(store)
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "er").symlink_to(tmp_path)
-    (store / KEY).rename(store / "elsewhere")
-    (store / KEY).symlink_to(store / "elsewhere")
-    for root in (store, tmp_path / "link", tmp_path / "deep" / "er" / "m"):
-        assert_same(read_arrays(root, KEY), draw())
-    store = Folder(str(store))
-    for key in ("../outside", "parts/../../outside"):
-        (tmp_path / "outside").write_bytes(b"outside")
-        with pytest.raises(DamageError, match="link out of the store"):
-            store.read(key, 7)
-
-
-def test_a_file_that_may_not_be_read_is_not_called_damaged(store):
-    if os.geteuid() == 0:
-        pytest.skip("root may read everything")
-    (store / KEY).chmod(0)
-    with pytest.raises(StoreError, match="Permission denied") as caught:
+def test_an_artifact_of_another_key_is_damage(store):
+    shutil.copy(store / "other", store / KEY)
+    with pytest.raises(DamageError, match="is damaged"):
         read_arrays(store, KEY)
-    assert not isinstance(caught.value, DamageError)
-
-
-def test_a_store_that_is_gone_is_not_made_anew(tmp_path):
-    for key in ("g", "p/q"):
-        with pytest.raises(StoreError, match="is gone"):
-            write_artifact(tmp_path / "m", key, draw())
-        with (
-            pytest.raises(StoreError, match="is gone"),
-            streamed_artifact(tmp_path / "m", key, {}),
-        ):
-            pass
-    assert list(tmp_path.iterdir()) == []

@@ -7,21 +7,16 @@ from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
-import s3
 from s3_front import KINDS, in_front
 from support import HERE, few, run_cli, small_svc, tiny_blocks
 
 import daskls
 from daskls import StoreError
-from daskls.errors import DamageError
-from daskls.methods.cells import fit
 from daskls.plan import prediction
-from daskls.scaling.regions import RegionJob, _region_key, read_region
 from daskls.store import bucket
 from daskls.store.arrays import find_array, new_output
 from daskls.store.artifact import OPENED_NBYTES, SUMMED_NBYTES, read_arrays, write_artifact
 from daskls.store.bucket import Bucket
-from daskls.store.caches import drop_caches
 from daskls.store.dataset import DatasetWriter, open_dataset
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.objects import CLAIM
@@ -71,15 +66,7 @@ def test_a_put_that_arrived_is_ones_own(front, bucket_url, fault):
     assert read_arrays(store, "kind/000000-000000")["attempt"].tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("fault", ["lost answer", "twice"])
-def test_a_fit_whose_owners_answer_is_lost_has_its_store(front, bucket_url, fault):
-    front.fault = once(fault)
-    small_svc(store=bucket_url).fit(X, Y)
-    assert front.spoiled[fault] == 1
-
-
 def once(fault):
-    """Return a function that spoils the first put."""
     faults = iter([fault])
     return lambda method, path: next(faults, None) if method == "PUT" else None
 
@@ -112,104 +99,6 @@ def test_rows_are_read_once_and_alone(front, bucket_url):
     assert [exchange.find_block(i) for i in range(blocks)] == [7] * blocks
     assert front.requests["GET", "rows"] == 2 * blocks
     assert front.received["GET", "rows"] <= blocks * (OPENED_NBYTES + 100)
-
-
-def test_a_region_is_got_once_until_its_pack_is_another(front, bucket_url):
-    numbers = np.arange(100)
-    job = RegionJob(bucket_url, "", None, "a", None, None, np.array([0]), 200, 50, 2, 7)
-    front.kind_of = lambda path: "region" if "regions/rows-a" in path else "other"
-    for value in range(2):
-        columns = {"X": np.full((100, 2), value, "f4"), "codes": np.zeros(100, "i4")}
-        Bucket(bucket_url).drop("")
-        write_artifact(
-            bucket_url, _region_key(job, 0), {**columns, "weights": numbers, "numbers": numbers}
-        )
-        front.forget()
-        for _ in range(3):
-            assert np.unique(read_region(0, job).X) == value
-        assert front.requests["GET", "region"] == 1
-
-
-def test_leaves_read_together_are_one_request_a_block(front, bucket_url):
-    exchange = Exchange(f"{bucket_url}/x", 2, 4, 3, "<f4")
-    exchange.create([300, 300])
-    for i in range(2):
-        exchange.write_block(i, rows_of(X), [np.arange(300) % 4], 7)
-    exchange.write_manifest()
-    front.kind_of = lambda path: "rows" if "/block-" in path else "other"
-    front.forget()
-    assert sum(len(rows.X) for rows in exchange.read_leaves(0, 3)) == 600
-    assert front.requests["GET", "rows"] == 2
-
-
-def test_a_number_in_a_name_is_no_status(front, bucket_url, monkeypatch):
-    monkeypatch.setattr(bucket, "MAX_RETRIES", 0)
-    bucket._connected.cache_clear()
-    store = Bucket(bucket_url)
-    store.put("block-000416", b"12")
-    front.fault = lambda *_: "500"
-    for act in (
-        lambda: store.read("block-000416", 2),
-        lambda: store.size("block-000416"),
-    ):
-        with pytest.raises(StoreError) as error:
-            act()
-        assert not isinstance(error.value, DamageError)
-    bucket._connected.cache_clear()
-
-
-def test_folders_of_a_console_are_none(s3_endpoint, bucket_url):
-    store = Bucket(bucket_url)
-    prefix = bucket_url.removeprefix(f"s3://{s3.BUCKET}/")
-    s3.client(s3_endpoint).put_object(Bucket=s3.BUCKET, Key=f"{prefix}/", Body=b"")
-    assert (store.names(), store.below(), store.exists("")) == ([], [], False)
-    small_svc(store=bucket_url).fit(X, Y)
-
-
-def test_settings_that_change_hold_at_once(front, bucket_url, monkeypatch):
-    monkeypatch.setattr(bucket, "MAX_RETRIES", 0)
-    store = Bucket(bucket_url)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    with pytest.raises(StoreError, match="cannot be reached"):
-        store.put("a", b"1")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", front.endpoint)
-    assert store.put("a", b"1")
-    bucket._connected.cache_clear()
-
-
-def test_two_saves_to_one_url(bucket_url, monkeypatch):
-    first, second = (small_svc(C=C).fit(X, Y) for C in (1.0, 100.0))
-    # The second looks while nothing is there, and comes after the first.
-    monkeypatch.setattr(Bucket, "exists", lambda self, key: False)
-    first.save(bucket_url)
-    with pytest.raises(StoreError, match="exists already"):
-        second.save(bucket_url)
-    monkeypatch.undo()
-    expected = first.decision_function(X)
-    np.testing.assert_array_equal(daskls.load(bucket_url).decision_function(X), expected)
-
-
-@pytest.mark.parametrize("at", [20, -20])
-def test_an_exchange_damaged_in_the_middle_of_a_fit(bucket_url, at, monkeypatch, caplog):
-    expected = small_svc().fit(X, Y).decision_function(X)
-    fit_bundle, damaged = fit.fit_bundle, []
-
-    def damaging(*task):
-        store = Bucket(bucket_url)
-        if not damaged:
-            damaged.extend(store.find("exchange-*/block-*")[:1])
-            (key,) = damaged
-            content = bytearray(store.read(key, 1 << 20))
-            # The first bytes behind the header, or of the sums.
-            content[8 + int.from_bytes(content[:8], "little") + at if at > 0 else at] ^= 1
-            store.put(key, bytes(content))
-            drop_caches()
-        return fit_bundle(*task)
-
-    monkeypatch.setattr(fit, "fit_bundle", damaging)
-    model = small_svc(store=bucket_url).fit(X, Y)
-    assert "is being repaired" in caplog.text
-    np.testing.assert_array_equal(model.decision_function(X), expected)
 
 
 # --- one that is not there
@@ -296,32 +185,6 @@ def test_data_and_predictions_by_url(bucket_url, monkeypatch):
     }
 
 
-DAMAGED_CHUNKS = {
-    "gone": (lambda old: None, "X/c/1/0 is not read: the chunk is missing"),
-    "bit": (
-        lambda old: old[:100] + bytes([old[100] ^ 1]) + old[101:],
-        "X cannot be read .*damaged",
-    ),
-    "cut": (lambda old: old[:-5], "X cannot be read .*damaged"),
-    "large": (lambda old: bytes(2 << 20), "X cannot be read .*damaged"),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGED_CHUNKS)
-def test_a_damaged_chunk_of_a_data_set(bucket_url, damage):
-    change, match = DAMAGED_CHUNKS[damage]
-    with DatasetWriter(bucket_url, 3, "f4", classes=[5, 6], chunk_rows=100) as writer:
-        writer.append(X, Y)
-    store, key = Bucket(bucket_url), "X/c/1/0"
-    content = change(store.read(key, 1 << 20))
-    store.drop(key)
-    if content is not None:
-        store.put(key, content)
-    for read in (small_svc().fit, lambda url: small_svc().fit(X, Y).predict(url).compute()):
-        with pytest.raises(StoreError, match=match):
-            read(bucket_url)
-
-
 @pytest.mark.parametrize("fault", ["denied", "elsewhere", "500", "truncated"])
 def test_rows_that_cannot_be_read_are_one_error(front, bucket_url, fault, monkeypatch):
     monkeypatch.setattr(bucket, "MAX_RETRIES", 1)
@@ -344,16 +207,6 @@ def test_of_two_writers_to_one_url_one_is_refused(bucket_url):
     with new_output(bucket_url, (3,), "i8", 3) as output:
         output.write(0, np.arange(3))
     assert Bucket(bucket_url).names() == ["c", "zarr.json"]
-
-
-def test_a_claim_fails_where_another_caller_has_just_begun(bucket_url, monkeypatch):
-    store = Bucket(bucket_url)
-    store.put("zarr.json", b"{}")
-    # As of a call that had looked before there was anything.
-    monkeypatch.setattr(store, "exists", lambda key: False)
-    with pytest.raises(StoreError, match="exists already"), store.building():
-        pass
-    assert store.names() == ["zarr.json"]
 
 
 def test_what_a_writer_left_that_was_killed_as_it_began_is_replaced(bucket_url):

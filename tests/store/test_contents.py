@@ -1,46 +1,21 @@
 """The tables of what a store holds say what each method writes, and the page is made from them."""
 
 import runpy
-from fnmatch import fnmatchcase
+import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
+from small import CLASSIFIERS, WAYS, small
+from support import checkers
 
-import daskls
+from daskls import KNNSVMNoiseFilter
 from daskls.methods.base import method_of
-from daskls.registry import METHODS, load_object
-from daskls.store.artifact import open_artifact, read_arrays
-from daskls.store.contents import SHARED_PARTS, StorePart
+from daskls.store.artifact import read_arrays
+from daskls.store.contents import SHARED_PARTS
 from daskls.store.folder import Folder
 from daskls.store.layout import Root
 
 DOCS = Path(__file__).parents[2] / "docs"
-LABELS = {"two": np.array([-1, 1]), "three": np.array([3, 5, 8])}
-ONE = {"C": 4.0, "gamma": 2.0}
-PAPERS = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
-GRID = {"C": [1.0, 10.0], "gamma": [1.0, 4.0]}
-LANDMARKS = {"n_cells": 2, "n_landmarks": 12, "cv": 2, "C": [0.1, 1.0]}
-SAMPLED = {"sample_fraction": 0.3, **ONE}
-# case: (estimator, labels, parameters)
-CASES = {
-    "VoronoiSVC-two": ("VoronoiSVC", "two", {**PAPERS, "cell_size": 120, **GRID}),
-    "RandomChunkSVC-two": ("RandomChunkSVC", "two", {"chunk_size": 120, **GRID}),
-    "FalkSVC-two": ("FalkSVC", "two", {"n_neighbors": 40, **ONE}),
-    "KNNSVC-two": ("KNNSVC", "two", {"n_neighbors": 30, **ONE}),
-    "KernelKNNClassifier-two": ("KernelKNNClassifier", "two", {"n_neighbors": 5}),
-    "LandmarkSVC-two": ("LandmarkSVC", "two", LANDMARKS),
-    "LandmarkSVC-three": ("LandmarkSVC", "three", LANDMARKS),
-    "LandmarkSVC-rbf": ("LandmarkSVC", "three", {**LANDMARKS, "projection": "rbf"}),
-    "LandmarkSVC-kernel": ("LandmarkSVC", "two", {**LANDMARKS, "kernel": "rbf"}),
-    "LocalSamplingSVC-two": (
-        "LocalSamplingSVC",
-        "two",
-        {**SAMPLED, "n_subsamples": 2, "radius_scale": 1.0},
-    ),
-    "NeighborSamplingSVC-two": ("NeighborSamplingSVC", "two", SAMPLED),
-    "KNNSVMNoiseFilter-two": ("KNNSVMNoiseFilter", "two", {"n_neighbors": 30}),
-}
 # Made by nobody here: no method scales features yet; the others are no artifacts.
 UNSEEN = {
     ("bundles/*", "scale"),
@@ -72,52 +47,43 @@ def is_kind(array, name, values):
     return dtype == "any" or (found in dtypes and values.ndim == n_axes)
 
 
-def draw_rows(labels):
-    """Return rows in the unit square, and labels of bands across it."""
-    X = np.random.default_rng(0).random((300, 2))
-    classes = LABELS[labels]
-    bands = X[:, 1] + 0.25 * np.sin(6 * X[:, 0])
-    edges = np.quantile(bands, np.arange(1, len(classes)) / len(classes))
-    return X, classes[np.searchsorted(edges, bands)]
-
-
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
-    """Stores of every method, of which nothing was dropped."""
-    folder = tmp_path_factory.mktemp("stores")
+    """Stores of every method and way for classes, of which nothing was dropped."""
+    folder, stores, (X, y) = tmp_path_factory.mktemp("stores"), [], checkers(300, n_classes=3)
+
+    def fit(name, labels=y, **way):
+        stores.append(folder / str(len(stores)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            small(name, store=stores[-1], **way).fit(X, labels)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Folder, "drop", lambda *args, **kwargs: None)
-        for case in CASES:
-            estimator, labels, params = CASES[case]
-            model = getattr(daskls, estimator)(store=folder / case, random_state=0, **params)
-            model.fit(*draw_rows(labels))
-        for scale, kind in (("learned", daskls.VoronoiSVC), ("spread", daskls.RandomChunkSVC)):
-            model = kind(120, loss="squared_error", feature_scale=scale, store=folder / scale)
-            model.set_params(probability="isotonic" if scale == "learned" else "sigmoid")
-            model.set_params(random_state=0).fit(*draw_rows("three"))
-        bounded = daskls.VoronoiSVC(120, max_false_alarm=0.2, store=folder / "bounded")
-        bounded.set_params(random_state=0).fit(*draw_rows("two"))
-        # Nothing is chosen for all cells: other parts of its store are as those of classes.
-        covering = daskls.VoronoiSVR(120, interval=0.8, store=folder / "covering", random_state=0)
-        covering.set_params(kernel="rbf", C=1.0, gamma=5.0, feature_scale=None)
-        covering.fit(*draw_rows("two"))
+        for name in CLASSIFIERS:
+            for way in ({}, *WAYS.get(name, [])):
+                fit(name, **way)
+        stores.append(folder / "noise")
+        KNNSVMNoiseFilter(30, random_state=0, store=stores[-1]).fit(X, y)
+        squares = {"loss": "squared_error", "cv": 5}
+        own = {"C": None, "gamma": None, "kernel": "auto", "feature_coding": "both"}
+        fit("VoronoiSVC", feature_scale="learned", probability="isotonic", **squares, **own)
+        fit("RandomChunkSVC", feature_scale="spread", probability="sigmoid", **squares)
+        fit("VoronoiSVC", y > 0, max_false_alarm=0.2, **squares)
+        fit("VoronoiSVR", interval=0.8)
         # As of more rows than a search without a graph pays for.
         patch.setattr("daskls.neighbors.approximate.LEAST_LINKED", 100)
-        linked = daskls.KernelKNNClassifier(5, neighbors="approximate", store=folder / "linked")
-        linked.fit(*draw_rows("two"))
+        fit("KernelKNNClassifier", neighbors="approximate")
         # As of more cells than an index holds.
         patch.setattr("daskls.methods.cells.fit.INDEX_NBYTES", -1)
-        nested = daskls.VoronoiSVC(120, store=folder / "nested", random_state=0)
-        nested.fit(*draw_rows("three"))
+        fit("VoronoiSVC")
         # As of more rows than a sample holds.
         patch.setattr("daskls.plan.bundles.MIN_SAMPLE", 200)
         patch.setattr("daskls.plan.bundles.SAMPLED_PER_LEAF", 50)
         patch.setattr("daskls.plan.exchange.MOST_RUNS", 1)
         patch.setattr("daskls.run.rows.BLOCK_NBYTES", 1600)
-        dense = daskls.VoronoiSVC(120, store=folder / "dense", random_state=0)
-        dense.fit(*draw_rows("three"))
-    more = "learned", "spread", "bounded", "covering", "linked", "nested", "dense"
-    return [Folder(str(folder / case)) for case in (*CASES, *more)]
+        fit("VoronoiSVC")
+    return [Folder(str(store)) for store in stores]
 
 
 @pytest.mark.slow
@@ -140,44 +106,6 @@ def test_the_tables_are_what_stores_hold(stores):
             seen |= own
     # And no row of it is of what nobody writes.
     assert known - seen == UNSEEN
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_finished_model_is_artifacts_and_nothing_else(case, tmp_path):
-    estimator, labels, params = CASES[case]
-    getattr(daskls, estimator)(store=tmp_path, random_state=0, **params).fit(*draw_rows(labels))
-    store = Folder(str(tmp_path))
-    assert {"root", "index"} < set(store.below())
-    for key in store.below():
-        open_artifact(store, key).check()
-
-
-def test_a_wrong_dtype_or_shape_is_noticed():
-    array = ("gamma", "float64", "cells")
-    assert is_kind(array, "gamma", np.zeros(3))
-    assert not is_kind(array, "gamma", np.zeros(3, "f4"))
-    assert not is_kind(array, "gamma", np.zeros((3, 1)))
-    assert not is_kind(array, "gammas", np.zeros(3))
-
-
-def test_what_goes_with_a_part_is_told_by_its_key():
-    part = StorePart("a-*/*/*.b", "", "* any", follows=("{series}-*", "{folder}/c", "b/{name}"))
-    assert part.matches("a-1/x-2/7.f.b")
-    assert not part.matches("a-1/x-2/y/7.b")
-    assert part.followers("a-1/x-2/7.f.b") == {"a-1/x-*", "a-1/x-2/c", "b/7.f.b"}
-
-
-def test_what_follows_is_a_part_of_the_table():
-    n_followers = 0
-    for entry in METHODS:
-        table = (*SHARED_PARTS, *load_object(entry.method).parts())
-        tops = {part.top for part in table}
-        for part in table:
-            for key in part.followers(part.key.replace("*", "x-1")):
-                top = key.partition("/")[0].replace("*", "x-1")
-                assert any(fnmatchcase(top, own) for own in tops), (part.key, key)
-                n_followers += 1
-    assert n_followers > len(METHODS)
 
 
 def test_the_page_is_made_from_the_tables():

@@ -1,6 +1,5 @@
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -9,11 +8,10 @@ import pytest
 import zarr
 
 from daskls.errors import DataError, ParameterError, StoreError
-from daskls.store.dataset import DatasetWriter, check_target, default_chunk_rows, open_dataset
+from daskls.store.dataset import DatasetWriter, check_target, open_dataset
 
 
 def write_blocks(path, X, y, sizes, **options):
-    """Append X and y in blocks of the given sizes, then whatever is left."""
     with DatasetWriter(path, X.shape[1], X.dtype, with_y=y is not None, **options) as writer:
         first = 0
         for size in [*sizes, len(X)]:
@@ -42,15 +40,6 @@ def test_rows_come_back_whatever_the_blocks_and_chunks(tmp_path, rows, chunk_row
     assert (data.n_rows, data.n_features, data.classes) == (101, 3, ["a", "b"])
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64", "float32", "float64"])
-def test_types_are_kept(tmp_path, dtype):
-    X = np.arange(12).reshape(4, 3).astype(dtype)
-    data = write_blocks(tmp_path / "d", X, None, [])
-    assert data.X.dtype == X.dtype
-    np.testing.assert_array_equal(data.X[:], X)
-    assert data.y is None
-
-
 def test_attributes_are_json_and_come_back(tmp_path, rows):
     X, y = rows
     options = {"feature_names": ["u", "v", "w"], "source": "here", "classes": np.array([-1, 1])}
@@ -65,37 +54,6 @@ def test_attributes_are_json_and_come_back(tmp_path, rows):
         "feature_names": ["u", "v", "w"],
         "source": "here",
     }
-
-
-def test_no_rows_make_an_empty_data_set(tmp_path):
-    with DatasetWriter(tmp_path / "d", 2, "float32") as writer:
-        pass
-    data = writer.close()
-    assert data.X.shape == (0, 2)
-    assert data.y.shape == (0,)
-
-
-def test_each_chunk_is_written_once(tmp_path, rows, monkeypatch):
-    X, y = rows
-    written = []
-    flush = DatasetWriter._flush
-    monkeypatch.setattr(
-        DatasetWriter, "_flush", lambda self: (written.append(self._n_buffered), flush(self))[1]
-    )
-    write_blocks(tmp_path / "d", X, y, [5] * 20, chunk_rows=16)
-    assert written == [16] * 6 + [5]
-
-
-@pytest.mark.parametrize(("n_features", "dtype"), [(1, "int8"), (28, "float32"), (3, "float64")])
-def test_default_chunk_is_a_power_of_two_of_at_most_4_mib(n_features, dtype):
-    rows = default_chunk_rows(n_features, dtype)
-    nbytes = rows * n_features * np.dtype(dtype).itemsize
-    assert rows & (rows - 1) == 0
-    assert nbytes <= 4 * 2**20 < 2 * nbytes
-
-
-def test_default_chunk_has_a_row_however_wide():
-    assert default_chunk_rows(10**8, "float64") == 1
 
 
 def test_an_exception_removes_what_was_written(tmp_path, rows):
@@ -124,14 +82,6 @@ def test_a_killed_writer_leaves_what_was_there(tmp_path, rows):
     assert open_dataset(path).n_rows == 101
 
 
-def test_a_relative_path_is_built_beside_itself(tmp_path, rows, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with DatasetWriter("d", 3, "f4") as writer:
-        writer.append(*rows)
-        assert len(list(tmp_path.iterdir())) == 1
-    assert open_dataset("d").n_rows == 101
-
-
 def test_existing_data_set_needs_overwrite(tmp_path, rows):
     X, y = rows
     write_blocks(tmp_path / "d", X, y, [])
@@ -154,44 +104,6 @@ def test_of_two_writers_the_first_to_end_is_kept_or_replaced(tmp_path, rows):
         assert open_dataset(tmp_path / "d").n_rows == 9
     np.testing.assert_array_equal(open_dataset(tmp_path / "d").X[:], X[:3])
     assert [path.name for path in tmp_path.iterdir()] == ["d"]
-
-
-def test_what_has_taken_the_place_of_a_data_set_is_not_removed(tmp_path, rows):
-    with (  # noqa: PT012
-        pytest.raises(StoreError, match="d exists already"),
-        DatasetWriter(tmp_path / "d", 3, "f4", chunk_rows=4) as writer,
-    ):
-        foreign_folder(tmp_path / "d")
-        writer.append(*rows)
-    assert (tmp_path / "d" / "thesis.txt").read_text() == "precious"
-
-
-def test_rows_are_not_written_to_what_was_removed(tmp_path, rows):
-    with (  # noqa: PT012
-        pytest.raises(StoreError, match="d was removed while it was written; write the data set"),
-        DatasetWriter(tmp_path / "d", 3, "f4", chunk_rows=4) as writer,
-    ):
-        (place,) = tmp_path.iterdir()
-        shutil.rmtree(place)
-        writer.append(*rows)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_equal_rows_make_equal_files(tmp_path, rows):
-    for name in "ab":
-        write_blocks(tmp_path / name, *rows, [])
-    a, b = (
-        {p.relative_to(d): p.read_bytes() for p in d.rglob("*") if p.is_file()}
-        for d in (tmp_path / "a", tmp_path / "b")
-    )
-    assert a == b
-
-
-def test_an_empty_folder_is_replaced(tmp_path, rows):
-    (tmp_path / "d").mkdir()
-    with pytest.raises(StoreError, match="incomplete data set; pass overwrite=True"):
-        DatasetWriter(tmp_path / "d", 3, "f4")
-    assert write_blocks(tmp_path / "d", *rows, [], overwrite=True).n_rows == 101
 
 
 def foreign_folder(path):
@@ -227,16 +139,6 @@ def test_a_missing_chunk_is_not_read_as_zeros(tmp_path, rows):
     (tmp_path / "d" / "X" / "c" / "1" / "0").unlink()
     with pytest.raises(StoreError, match=r"X/c/1/0 .*the chunk is missing"):
         data.X[:]
-
-
-def test_opening_nothing_says_so(tmp_path):
-    with pytest.raises(StoreError, match="does not exist; check the path"):
-        open_dataset(tmp_path / "d")
-
-
-def test_a_url_is_refused_for_writing():
-    with pytest.raises(StoreError, match="Cannot write to the URL"):
-        check_target("ftp://bucket/d", overwrite=True)
 
 
 def without_X(group):
@@ -299,15 +201,6 @@ def test_bad_parameters_touch_nothing(tmp_path, options):
     assert not os.listdir(tmp_path)
 
 
-def test_a_closed_writer_takes_no_rows(tmp_path):
-    with DatasetWriter(tmp_path / "d", 2, "f4") as writer:
-        pass
-    with pytest.raises(StoreError, match="is closed"):
-        writer.append(np.zeros((1, 2)), np.zeros(1, int))
-    writer.abort()
-    assert open_dataset(tmp_path / "d").n_rows == 0
-
-
 def test_a_full_disk_is_a_store_error_and_leaves_nothing(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(28, "No space left on device")
@@ -329,3 +222,17 @@ def test_a_link_goes_and_what_it_leads_to_stays(tmp_path):
         writer.append(np.ones((1, 2)), np.zeros(1, "i4"))
     assert open_dataset(tmp_path / "real.zarr").n_rows == 3
     assert open_dataset(tmp_path / "link").n_rows == 1
+
+
+def test_a_url_is_refused_for_writing():
+    with pytest.raises(StoreError, match="Cannot write to the URL"):
+        check_target("ftp://bucket/d", overwrite=True)
+
+
+def test_a_closed_writer_takes_no_rows(tmp_path):
+    with DatasetWriter(tmp_path / "d", 2, "f4") as writer:
+        pass
+    with pytest.raises(StoreError, match="is closed"):
+        writer.append(np.zeros((1, 2)), np.zeros(1, int))
+    writer.abort()
+    assert open_dataset(tmp_path / "d").n_rows == 0

@@ -14,11 +14,9 @@ from daskls.store.dataset import DatasetWriter, open_dataset
 
 N = 300
 X, Y = checkers(N)
-SMALL = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS)
 
 
 def write_artifact(path, y=Y, zarr_format=3, **attributes):
-    """Write a group as anybody would."""
     group = zarr.open_group(path, mode="w", zarr_format=zarr_format, attributes=attributes)
     group.create_array("X", data=X, chunks=(90, 2))
     if y is not None:
@@ -51,25 +49,6 @@ def test_anybodys_group_is_a_data_set(zarr_format, labels, tmp_path):
     keep = noise.keep_.compute()
     names = cleaned.y[:] if cleaned.classes is None else np.array(cleaned.classes)[cleaned.y[:]]
     assert names.tolist() == labels[keep].tolist()
-
-
-def test_the_command_line_takes_it(tmp_path):
-    path = write_artifact(tmp_path / "d", Y + 5, origin="a telescope")
-    text = run("info", path)
-    assert "300" in text
-    run("fit", path, tmp_path / "m", *SMALL, "--class-weight", "5=2,6=1", *HERE)
-    assert daskls.load(tmp_path / "m").classes_.tolist() == [5, 6]
-    expected = small_svc(class_weight={5: 2.0, 6: 1.0}).fit(X, Y + 5)
-    assert_same_model(tmp_path / "m", expected)
-    run("predict", tmp_path / "m", path, tmp_path / "out", *HERE)
-    assert zarr.open_array(tmp_path / "out")[:].tolist() == expected.predict(X).tolist()
-
-
-def test_attributes_of_others_are_their_own(tmp_path):
-    path = write_artifact(tmp_path / "d", classes="many", feature_names=7, kind="survey", source=3)
-    dataset = open_dataset(path)
-    assert (dataset.classes, dataset.feature_names) == (None, None)
-    assert small_svc().fit(path).classes_.tolist() == [0, 1]
 
 
 def test_a_group_without_y(tmp_path):
@@ -187,6 +166,19 @@ def test_a_data_set_behind_a_url(tmp_path):
         )
     finally:
         files.rm("/there", recursive=True)
+
+
+def test_the_command_line_takes_it(tmp_path):
+    path = write_artifact(tmp_path / "d", Y + 5, origin="a telescope")
+    text = run("info", path)
+    assert "300" in text
+    small = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS)
+    run("fit", path, tmp_path / "m", *small, "--class-weight", "5=2,6=1", *HERE)
+    assert daskls.load(tmp_path / "m").classes_.tolist() == [5, 6]
+    expected = small_svc(class_weight={5: 2.0, 6: 1.0}).fit(X, Y + 5)
+    assert_same_model(tmp_path / "m", expected)
+    run("predict", tmp_path / "m", path, tmp_path / "out", *HERE)
+    assert zarr.open_array(tmp_path / "out")[:].tolist() == expected.predict(X).tolist()
 
 
 def test_a_local_array_that_may_not_be_read(tmp_path):

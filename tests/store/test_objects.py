@@ -6,11 +6,8 @@ import shutil
 import warnings
 from pathlib import Path
 
-import dask
 import numpy as np
-import pandas as pd
 import pytest
-from distributed import Client
 from objects_contract import STRANGE, ObjectsContract
 from support import few
 
@@ -18,9 +15,8 @@ import daskls
 from daskls import StoreError
 from daskls.errors import DamageError
 from daskls.store.arrays import find_array
-from daskls.store.artifact import open_artifact
 from daskls.store.bucket import Bucket
-from daskls.store.folder import NO_LINKS, Folder
+from daskls.store.folder import Folder
 from daskls.store.owner import OWNER, own_store
 
 
@@ -30,18 +26,6 @@ class TestFolder(ObjectsContract):
         store = Folder(str(tmp_path / "m"))
         store.make()
         return store
-
-    def test_it_travels_without_what_it_has_looked_at(self, store):
-        store.put("a/one", b"1")
-        store.size("a/one")
-        assert Folder.__reduce__(store) == (Folder, (store.root,), {"then": store.then})
-
-    def test_a_disk_without_links(self, store, monkeypatch):
-        def refuse(*_):
-            raise OSError(NO_LINKS[0], "no links here")
-
-        monkeypatch.setattr(os, "link", refuse)
-        self.test_what_must_be_the_first_is_put_once(store)
 
     def test_what_was_there_stays_if_it_cannot_be_replaced(self, store, monkeypatch):
         store.put("a", b"1")
@@ -169,24 +153,6 @@ def test_a_fit_in_a_bucket_answers_as_one_in_a_folder(bucket_url, tmp_path, name
     assert Bucket(bucket_url).below() == before
 
 
-def test_tables_and_clusters_in_a_bucket(bucket_url, tmp_path):
-    params = MODELS["VoronoiSVC"]
-    expected = daskls.VoronoiSVC(**params).fit(X, Y).predict(X)
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=Y)
-    with (
-        dask.config.set({"temporary-directory": str(tmp_path)}),
-        Client(processes=False, dashboard_address=":0", set_as_default=False) as client,
-    ):
-        model = daskls.VoronoiSVC(**params, store=bucket_url, client=client).fit(frame, "y")
-        np.testing.assert_array_equal(model.predict(frame.drop(columns="y")), expected)
-        refused = daskls.VoronoiSVC(**params, store=f"{bucket_url}2", client=client)
-        with pytest.raises(daskls.DataError):
-            refused.fit(frame, "nope")
-    # What Zarr wrote beside the buckets is gone.
-    assert not list(tmp_path.glob("daskls-*"))
-    assert not Bucket(f"{bucket_url}2").exists("")
-
-
 def test_a_model_is_saved_from_and_to_a_bucket(bucket_url, tmp_path):
     model, copy = daskls.VoronoiSVC(**MODELS["VoronoiSVC"]).fit(X, Y), f"{bucket_url}-copy"
     model.save(copy)
@@ -202,18 +168,6 @@ def test_one_fit_at_a_time_in_a_bucket(bucket_url):
         model.fit(X, Y)
     assert not Bucket(bucket_url).exists("")
     model.fit(X, Y)
-
-
-def test_a_damaged_bucket_is_repaired(bucket_url):
-    params, store = MODELS["VoronoiSVC"], Bucket(bucket_url)
-    expected = daskls.VoronoiSVC(**params, store=bucket_url).fit(X, Y).predict(X)
-    (key, *_) = store.find("bundles/*")
-    for content in (b"", b"{}", store.read(key, 1 << 20)[:-1]):
-        store.put(key, content)
-        with pytest.raises(DamageError, match="call fit again"):
-            open_artifact(store, key)
-        model = daskls.VoronoiSVC(**params, store=bucket_url).fit(X, Y)
-        np.testing.assert_array_equal(model.predict(X), expected)
 
 
 @pytest.mark.always

@@ -7,8 +7,6 @@ modules that do, and the numbers that tell one file from another.
 import ast
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).parents[2] / "daskls"
 BACK_END = "store/folder.py"
 # Readers of users' files, the command line, and plots, which write where a person says.
@@ -44,7 +42,6 @@ STAMPS = {"st_ino", "st_dev", "st_mtime", "st_mtime_ns", "st_ctime_ns", "st_size
 
 
 def dotted(node):
-    """Return the name that attributes are of, or None."""
     names = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
@@ -53,7 +50,6 @@ def dotted(node):
 
 
 def complaint(node):
-    """Return how a node of a syntax tree touches files, or None."""
     if isinstance(node, ast.Import):
         names = [alias.name.split(".")[0] for alias in node.names]
         return next((f"import {name}" for name in names if name in MODULES), None)
@@ -67,7 +63,6 @@ def complaint(node):
 
 
 def of_call(node):
-    """Return how a call touches files, or None."""
     if isinstance(node.func, ast.Name):
         return node.func.id if node.func.id in {"open", "FileIO"} else None
     if not isinstance(node.func, ast.Attribute):
@@ -101,50 +96,3 @@ def test_the_back_end_alone_touches_what_lies_inside_a_store():
     # Nothing beside the exceptions, and no exception that is needed no more.
     assert {file: lines for file, lines in found.items() if file not in EXCEPTIONS} == {}
     assert set(EXCEPTIONS) == set(found)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import shutil",
-        "import os.path, mmap",
-        "from shutil import rmtree",
-        "from os import unlink",
-        "def f():\n    import tempfile",
-        "open('x')",
-        "FileIO(3)",
-        "os.replace(a, b)",
-        "os.path.lexists(a)",
-        "os.stat(a).st_ino",
-        "a.st_mtime_ns",
-        "(root / 'x').exists()",
-        "Path(x).unlink(missing_ok=True)",
-        "list(root.path.glob('*'))",
-        "file.seek(3)",
-        "path.open('rb')",
-        "path.stat()",
-        "np.memmap(x)",
-        "rows.tofile(x)",
-    ],
-)
-def test_a_planted_touch_is_found(tmp_path, source):
-    (tmp_path / "a.py").write_text(source)
-    assert list(touches(tmp_path)) == ["a.py"]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import os\nos.fspath(a), os.getpid()",
-        "from os import PathLike",
-        "handle.open()",
-        "Root.open(path)",
-        "store.exists('index')",
-        "np.full(3, 0)",
-        "store.size(key), store.stamp(key)",
-        "text.replace('a', 'b')",
-    ],
-)
-def test_what_is_asked_of_a_store_is_no_touch(tmp_path, source):
-    (tmp_path / "a.py").write_text(source)
-    assert touches(tmp_path) == {}

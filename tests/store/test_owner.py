@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager
 from hashlib import sha256
@@ -16,7 +15,7 @@ from support import checkers, python_env, small_svc
 
 from daskls import StoreError
 from daskls.store import owner
-from daskls.store.folder import NO_LINKS, Folder
+from daskls.store.folder import Folder
 from daskls.store.objects import ROOT
 from daskls.store.owner import OWNER, check_owner, own_store
 
@@ -39,7 +38,6 @@ def start(code, *args, **options):
 
 @contextmanager
 def holder(store):
-    """Yield a process that owns a store."""
     process = start(HOLD, store)
     try:
         assert process.stdout.readline() == "owned\n", process.stderr.read()
@@ -50,7 +48,6 @@ def holder(store):
 
 
 def edit(store, age_s=None, **values):
-    """Change what an owner's file says, or how old it is."""
     path = store / OWNER
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
     if age_s is not None:
@@ -64,7 +61,6 @@ def store(tmp_path):
 
 @pytest.fixture(scope="module")
 def dead(tmp_path_factory):
-    """Return what the file of a killed owner says."""
     store = tmp_path_factory.mktemp("dead")
     with holder(store):
         pass
@@ -73,7 +69,6 @@ def dead(tmp_path_factory):
 
 @pytest.fixture
 def left(store, dead):
-    """Return a store as a killed owner leaves it."""
     store.mkdir(parents=True)
     (store / OWNER).write_bytes(dead)
     return store
@@ -106,25 +101,6 @@ def test_the_second_is_refused_and_told_whom_to_wait_for(store):
         pass
 
 
-def test_another_thread_of_this_process_is_refused(store):
-    refused = []
-
-    def contend():
-        try:
-            with own_store(store):
-                pass
-        except StoreError as error:
-            refused.append(str(error))
-
-    with own_store(store):
-        thread = threading.Thread(target=contend)
-        thread.start()
-        thread.join()
-        check_owner(store)
-    assert len(refused) == 1
-    assert f"process {os.getpid()} on" in refused[0]
-
-
 def test_a_killed_owner_is_known_at_once_also_as_a_zombie(store):
     with holder(store) as process:
         process.kill()
@@ -149,14 +125,6 @@ def test_a_process_of_the_same_number_is_not_the_owner(store):
         edit(store, started="1 ticks")
         with own_store(store):
             check_owner(store)
-
-
-def test_a_fit_of_this_process_that_ended_without_giving_back(store):
-    with own_store(store):
-        content = (store / OWNER).read_bytes()
-    (store / OWNER).write_bytes(content)
-    with own_store(store):
-        check_owner(store)
 
 
 def test_elsewhere_an_owner_is_gone_when_it_gives_no_sign(left):
@@ -201,21 +169,6 @@ def test_an_owner_that_lost_its_store_finds_out(store):
     assert json.loads((store / OWNER).read_text())["token"] == "other"
 
 
-def test_an_owner_that_was_taken_for_the_one_before_finds_out(left, dead):
-    # A contender that was suspended after it saw the dead owner, for so long that another came.
-    told = rf"taken over by process {os.getpid()} on"
-    other = owner.Ownership(Folder(str(left)))
-    seen = iter([dead] * 2)
-    other._read = lambda key=OWNER: next(seen, None)
-    with pytest.raises(StoreError, match=told), own_store(left):
-        other.acquire()
-    other.release()
-    assert (left / OWNER).read_bytes() == other.content
-    del other._read
-    other.release()
-    assert not (left / OWNER).exists()
-
-
 @pytest.mark.parametrize("begun", [False, True])
 def test_an_owner_whose_store_or_file_was_removed_finds_out(store, begun):
     def lose():
@@ -230,23 +183,6 @@ def test_an_owner_whose_store_or_file_was_removed_finds_out(store, begun):
     with pytest.raises(StoreError, match=told), own_store(store):
         lose()
     assert store.exists() == begun
-
-
-def test_a_disk_without_links(left, monkeypatch):
-    def refuse(*_):
-        raise OSError(NO_LINKS[0], "no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-    with own_store(left), pytest.raises(StoreError, match="Another fit"), own_store(left):
-        pytest.fail("two own the store")
-    assert list(left.iterdir()) == []
-
-
-def test_what_a_killed_contender_left_goes_with_the_next_fit(left):
-    for name in (f"{OWNER}.{'0' * 32}", f".{OWNER}.{'1' * 32}", ".root." + "2" * 32):
-        (left / name).write_bytes(b"")
-    small_svc(store=left).fit(*checkers(100))
-    assert sorted(p.name for p in left.iterdir()) == ["bundles", "index", "partition", "root"]
 
 
 def test_a_fork_gives_nothing_back(store):
@@ -291,30 +227,6 @@ print(len(set(wins)))
 """
 
 
-def test_a_contender_waits_for_another_that_replaces_a_dead_owner(left, dead):
-    (left / OWNER).write_bytes(dead)
-    first, second = (owner.Ownership(Folder(str(left))) for _ in range(2))
-    read, refusals = first._read, []
-
-    def read_as_second_comes(key=OWNER):
-        found = read(key)
-        if key == OWNER and (right := list(left.glob(f"{OWNER}.*"))):
-            # The first has the right to replace the dead one, and is about to.
-            assert [json.loads(p.read_text())["token"] for p in right] == [first.me.token]
-            with pytest.raises(StoreError, match="Several fits are taking the store") as refusal:
-                second.acquire()
-            refusals.append(refusal)
-        return found
-
-    first._read = read_as_second_comes
-    first.acquire()
-    assert len(refusals) == 1
-    first.check()
-    for contender in (second, first):
-        contender.release()
-    assert list(left.iterdir()) == []
-
-
 def test_a_contender_that_was_killed_as_it_replaced_a_dead_owner_is_replaced(left, dead):
     (left / OWNER).write_bytes(dead)
     killed = json.dumps({**json.loads(dead), "token": "killed"}).encode()
@@ -345,3 +257,34 @@ def test_contenders_for_a_dead_owners_store_never_own_it_together(tmp_path, dead
     assert [list(store.iterdir()) for store in stores if store.exists()] in (
         [[]] * n for n in range(N_ROUNDS + 1)
     )
+
+
+def test_what_a_killed_contender_left_goes_with_the_next_fit(left):
+    for name in (f"{OWNER}.{'0' * 32}", f".{OWNER}.{'1' * 32}", ".root." + "2" * 32):
+        (left / name).write_bytes(b"")
+    small_svc(store=left).fit(*checkers(100))
+    assert sorted(p.name for p in left.iterdir()) == ["bundles", "index", "partition", "root"]
+
+
+def test_a_contender_waits_for_another_that_replaces_a_dead_owner(left, dead):
+    (left / OWNER).write_bytes(dead)
+    first, second = (owner.Ownership(Folder(str(left))) for _ in range(2))
+    read, refusals = first._read, []
+
+    def read_as_second_comes(key=OWNER):
+        found = read(key)
+        if key == OWNER and (right := list(left.glob(f"{OWNER}.*"))):
+            # The first has the right to replace the dead one, and is about to.
+            assert [json.loads(p.read_text())["token"] for p in right] == [first.me.token]
+            with pytest.raises(StoreError, match="Several fits are taking the store") as refusal:
+                second.acquire()
+            refusals.append(refusal)
+        return found
+
+    first._read = read_as_second_comes
+    first.acquire()
+    assert len(refusals) == 1
+    first.check()
+    for contender in (second, first):
+        contender.release()
+    assert list(left.iterdir()) == []

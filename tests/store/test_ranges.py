@@ -46,13 +46,6 @@ def test_any_range_is_what_zarr_reads(options, tmp_path):
                 assert rows.dtype == expected.dtype
 
 
-def test_which_rows_are_unpacked_together(tmp_path):
-    units = [103, 40, 40, 40, 40, 40, 40, 40, 40, 40, 10, 40]
-    for unit, (name, options) in zip(units, LAYOUTS.items(), strict=True):
-        write(tmp_path / name, **options)
-        assert find_array(tmp_path / name).unit_rows == unit
-
-
 def test_one_dimension_and_chunks_that_were_never_written(tmp_path):
     zarr.create_array(tmp_path / "y", shape=(100,), chunks=(60,), dtype="i4", compressors=None)[
         60:

@@ -8,7 +8,6 @@ from support import OpenedFiles, checkers, n_bundles, small_svc
 
 import daskls
 from daskls.plan import bundles
-from daskls.store.reader import ModelReader
 
 X, Y = checkers(3000)
 
@@ -26,7 +25,6 @@ def store(tmp_path_factory):
 
 
 def touched(files):
-    """Return the bundles that files belong to."""
     return sorted({file.split("/")[1] for file in files if file.startswith("bundles/")})
 
 
@@ -44,22 +42,6 @@ def test_one_query_opens_the_files_of_one_bundle(store):
         model.predict(X[:1])
     assert touched(again) == touched(files)
     assert len(again) == 2 < len(files)
-
-
-def test_queries_open_the_bundles_that_they_ask(store):
-    reader = ModelReader(store)
-    ends = np.array(reader._first_cell)
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        cells = np.unique(rng.integers(0, reader.n_cells, rng.integers(1, 6)))
-        reader = ModelReader(store)
-        with OpenedFiles(store) as files:
-            models = list(reader.read_cells(cells))
-        wanted = sorted({int(np.searchsorted(ends, cell, "right")) - 1 for cell in cells})
-        names = [f"{reader.bundles[i].first_leaf:06d}" for i in wanted]
-        assert [name[:6] for name in touched(files)] == names
-        for cell, model in zip(cells.tolist(), models, strict=True):
-            assert model.rows.tobytes() == reader.read_cell(cell).rows.tobytes()
 
 
 def test_stray_files_are_passed_over(store, tmp_path):

@@ -25,7 +25,6 @@ def dataset(tmp_path):
 
 
 def read(path):
-    """Return the rows and the labels of a data set, as a fit reads them."""
     data = open_dataset(path)
     if data.y is None:
         raise StoreError("no y, which a fit asks for")
@@ -52,16 +51,6 @@ def test_damage_to_a_data_set_of_ours_is_noticed(dataset, damage):
     assert n_noticed >= 14
 
 
-def test_rows_of_zeros_are_there_too(tmp_path):
-    with DatasetWriter(tmp_path / "d", 2, "f4", chunk_rows=100) as writer:
-        writer.append(np.zeros((300, 2)), np.zeros(300, "i4"))
-    assert len(files_of(tmp_path / "d" / "X" / "c")) == 3
-    assert len(files_of(tmp_path / "d" / "y" / "c")) == 3
-    (tmp_path / "d" / "y" / "c" / "1").unlink()
-    with pytest.raises(StoreError, match=r"y/c/1 is not read: the chunk is missing"):
-        find_array(open_dataset(tmp_path / "d").y).read(0, 300)
-
-
 def test_arrays_of_memory_have_checksums(tmp_path):
     handle = save_array(str(tmp_path / "X"), X, 500)
     np.testing.assert_array_equal(handle.read(100, 1900), X[100:1900])
@@ -74,36 +63,13 @@ def test_arrays_of_memory_have_checksums(tmp_path):
         handle.read(400, 600)
 
 
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_arrays_of_others_are_read_without(tmp_path, zarr_format):
-    array = zarr.create_array(
-        tmp_path / "X", shape=X.shape, chunks=(300, 2), dtype="f8", zarr_format=zarr_format
-    )
-    array[:600] = X[:600]
-    found = find_array(tmp_path / "X").read(0, 2000)
-    np.testing.assert_array_equal(found[:600], X[:600])
-    assert (found[600:] == 0).all()
-    assert len([f for f in files_of(tmp_path / "X") if f.name != "zarr.json"]) == 2
-
-
-def test_a_data_set_behind_a_link(dataset, tmp_path):
-    (tmp_path / "link").symlink_to(dataset)
-    (tmp_path / "above").mkdir()
-    (tmp_path / "above" / "link").symlink_to(tmp_path)
-    expected = read(dataset)
-    assert read(tmp_path / "link") == expected
-    assert read(tmp_path / "above" / "link" / "d") == expected
-
-
 def others(path, **options):
-    """Write X as others do, in chunks that are packed."""
     array = zarr.create_array(path, shape=X.shape, chunks=(300, 2), dtype="f8", **options)
     array[...] = X
     return path
 
 
 def describe(path, change):
-    """Write an array's description anew."""
     file = path / "zarr.json"
     content = json.loads(file.read_bytes())
     change(content)

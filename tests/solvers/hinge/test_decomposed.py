@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from cells import SEED, TIGHT, binary_cell, check_model, class_cell, fit, queries
 from small import small_working_sets
-from support import compiled, few
+from support import few
 
 from daskls.kernels.kernel import find_kernel
-from daskls.records import MIB, KernelSpec, SolverSpec
+from daskls.records import KernelSpec, SolverSpec
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import assign_folds
 from daskls.solvers.hinge.decomposed import KernelRowCache, holds_matrix
@@ -24,7 +24,6 @@ def _sets(monkeypatch):
 
 
 def check_equal(model, whole, X, atol=5e-3):
-    """Compare a model with that of the whole matrix: its choice, errors and decisions."""
     assert (model.report.gamma, model.report.C) == (whole.report.gamma, whole.report.C)
     np.testing.assert_allclose(model.errors, whole.errors, atol=1e-6)
     assert model.report.n_at_limit == 0
@@ -55,19 +54,6 @@ def test_a_cell_equals_that_of_the_whole_matrix(n_classes, kernel):
     check_equal(fit(X, codes, cache_size=TINY, **options), whole, X, atol=2e-2)
 
 
-@pytest.mark.slow
-@compiled
-@pytest.mark.parametrize("search", ["full", "refine"])
-def test_the_own_grid_at_the_usual_tolerance(search):
-    X, codes = binary_cell(3, m=300)
-    options = {"search": search, "clipped_gap": True, "cv": 3}
-    models = [fit(X, codes, **options, **more) for more in ({}, {"cache_size": TINY})]
-    # Both within sqrt(2 tol C m) of one SVM, at the larger of the two choices of C.
-    errors = [model.report.validation_error for model in models]
-    assert abs(errors[0] - errors[1]) <= 0.02
-    assert all(model.report.n_at_limit == 0 for model in models)
-
-
 def test_the_room_changes_no_bit():
     X, codes = binary_cell(4, m=120)
     models = [fit(X, codes, cache_size=size, **GRID) for size in (TINY, 0.01, 0.1)]
@@ -85,16 +71,6 @@ def test_equal_rows_of_equal_and_of_other_labels(same):
     codes = np.r_[codes, codes if same else 5 - codes]
     whole = fit(X, codes, **GRID)
     check_equal(fit(X, codes, cache_size=TINY, **GRID), whole, X)
-
-
-def test_a_cell_larger_than_the_room_alone_is_trained_by_rows():
-    spec = SolverSpec(cache_size=1.0)
-    # Two matrices, of more classes one more a pair, three at the most.
-    most = int((MIB / 8) ** 0.5)
-    assert holds_matrix(spec, most, 2)
-    assert not holds_matrix(spec, most + 1, 2)
-    assert not holds_matrix(spec, most, 3)
-    assert holds_matrix(SolverSpec(), 10**6, 2)
 
 
 # Rows of K
@@ -116,34 +92,3 @@ def test_rows_are_those_of_the_matrix_with_the_same_bits_each_time(name):
     np.testing.assert_array_equal(again, first)
     tiles = np.concatenate([tile for _, tile in rows.tiles()])
     np.testing.assert_array_equal(tiles[3:12], first)
-
-
-def test_rows_that_are_held_are_not_computed_again():
-    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
-    rows = KernelRowCache(X, "rbf", 20 * 60 * 4)
-    rows.move(KernelSpec("rbf", 1.0))
-    rows.fetch(np.arange(10))
-    rows.fetch(np.arange(5, 15))
-    assert rows.n_computed == 15
-    # The five least recently used make room: 0 to 4.
-    rows.fetch(np.arange(15, 25))
-    assert rows.n_computed == 25
-    assert (rows.slot_of[:5] < 0).all()
-    assert (rows.slot_of[5:25] >= 0).all()
-    rows.move(KernelSpec("rbf", 1.0))
-    rows.fetch(np.arange(5, 20))
-    assert rows.n_computed == 25
-    rows.move(KernelSpec("rbf", 2.0))
-    rows.fetch(np.arange(5, 20))
-    assert rows.n_computed == 40
-
-
-def test_a_pass_keeps_what_there_is_room_for():
-    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
-    rows = KernelRowCache(X, "rbf", 10**6)
-    rows.move(KernelSpec("rbf", 1.0))
-    for _ in range(2):
-        assert sum(len(tile) for _, tile in rows.tiles()) == 60
-        assert rows.n_computed == 60
-    rows.fetch(np.arange(60)[:16])
-    assert rows.n_computed == 60

@@ -5,11 +5,10 @@ import numba
 import numpy as np
 import pytest
 from cells import SEED, class_cell, fit_cell, queries
-from sklearn.svm import SVC
-from support import PAPERS, few
+from support import PAPERS
 
 from daskls import VoronoiSVC
-from daskls.errors import AdviceWarning, NonConvergenceWarning
+from daskls.errors import NonConvergenceWarning
 from daskls.kernels.frame import decide_pairs
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.grid import assign_folds, resolve_grid
@@ -28,7 +27,6 @@ WIDE = {"gamma": (0.1,), "C": (0.5,)}
 
 
 def noisy(n_classes, seed=0, m=90):
-    """Return rows of which a quarter have a label drawn anew: many stay on the wrong side."""
     X, codes = class_cell(n_classes, seed, m)
     rng = np.random.default_rng(seed)
     wrong = rng.random(m) < 0.25
@@ -87,24 +85,6 @@ def test_every_chosen_fold_model_reaches_tol(candidates, search, n_classes, fit_
     assert choice.counts.n_at_limit == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tol", few(TOLS))
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_no_seed_leaves_a_fold_model_short(n_classes, fit_intercept, tol):
-    """Among 50 seeds are those whose rows end a rounding away from their bounds."""
-    worst = 0.0
-    for seed in range(50):
-        X, codes = noisy(n_classes, seed)
-        weights = np.random.default_rng(seed + 1).uniform(0.2, 3.0, len(X))
-        for search in ("refine", "full"):
-            options = {**GRID, "search": search, "fit_intercept": fit_intercept, "tol": tol}
-            found, choice = finished(X, codes, weights, **options)
-            worst = max(worst, shares_of_limit(found, choice).max())
-            assert choice.counts.n_at_limit == 0
-    assert worst <= 1
-
-
 @pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7, 1e-9])
 @pytest.mark.parametrize(
     "spec",
@@ -125,12 +105,6 @@ def test_a_fold_model_reaches_tol_or_is_counted(spec, tol):
     assert choice.counts.n_at_limit < choice.counts.n_trained or is_short.all()
 
 
-def test_beyond_float32_it_is_said():
-    X, codes = noisy(2)
-    _, choice = finished(X, codes, tol=1e-12, **HARD)
-    assert choice.counts.n_at_limit == choice.counts.n_trained == 6
-
-
 def test_an_estimator_warns_beyond_float32():
     X, y = noisy(2)
     with pytest.warns(NonConvergenceWarning, match=r"gap reached tol=1e-12; .* raise tol"):
@@ -138,18 +112,6 @@ def test_an_estimator_warns_beyond_float32():
     (n_at_limit,) = model.fit_report_.n_at_limit
     # Those that are kept among them, as the search met the clipped gap's limit or not.
     assert n_at_limit > 3
-
-
-def test_one_cell_of_many_is_enough_to_warn():
-    X, y = noisy(2)
-    # All others hold rows of one class.
-    pure = X + 10 * np.arange(1, 8)[:, None, None]
-    rows, labels = np.concatenate([X, *pure]), np.r_[y, np.zeros(7 * len(y), int)]
-    model = VoronoiSVC(len(X), cv=2, tol=1e-12, random_state=0, **HARD, **PAPERS)
-    with pytest.warns(AdviceWarning) as warned:
-        model.fit(rows, labels)
-    assert NonConvergenceWarning in {own.category for own in warned}
-    assert model.fit_report_.n_at_limit.sum() < len(model.fit_report_)
 
 
 def fit(X, codes, **spec):
@@ -178,29 +140,3 @@ def test_scores_are_those_of_a_qp_within_what_tol_allows(candidates, search, tol
         expected = oracle.mean_decisions(gamma, C, points)
         distance = np.abs(decide_pairs(model, points) - expected).max()
         assert distance <= allowance(codes, C, tol)
-
-
-@pytest.mark.parametrize("tol", TOLS)
-def test_scores_less_the_offset_are_svcs_within_what_tol_allows(tol):
-    X, codes = noisy(2, seed=1, m=60)
-    model = fit(X, codes, tol=tol, fit_intercept=True, **WIDE)
-    folds, center = assign_folds(codes, 3, SEED), X.mean(axis=0)
-    expected = 0.0
-    for fold in range(3):
-        peer = SVC(gamma=0.1, C=0.5, tol=1e-8)
-        peer.fit((X - center)[folds != fold], codes[folds != fold])
-        expected = expected + (peer.decision_function(X - center) - peer.intercept_) / 3
-    distance = np.abs(decide_pairs(model, X)[:, 0] - model.intercepts - expected).max()
-    assert distance <= allowance(codes, 0.5, tol)
-
-
-@pytest.mark.parametrize("tol", TOLS)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_pair_given_alone_is_the_pair_from_a_grid(n_classes, tol):
-    X, codes = noisy(n_classes)
-    model = fit(X, codes, tol=tol, **GRID)
-    C, gamma = model.report.C, model.report.gamma
-    alone = fit(X, codes, tol=tol, C=(C,), gamma=(gamma,))
-    assert (alone.report.C, alone.report.gamma) == (C, gamma)
-    distance = np.abs(decide_pairs(alone, X) - decide_pairs(model, X)).max()
-    assert distance <= 2 * allowance(codes, C, tol)

@@ -23,7 +23,6 @@ TIGHT = 1e-7
 
 
 def neighborhood_of(n_classes, seed=0, m=48, d=2):
-    """Return rows far from 0, nearest to their first one first, and noisy codes 1, 3, ..."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, d))
     X = X[np.argsort(np.linalg.norm(X - X[0], axis=1))]
@@ -67,7 +66,6 @@ def queries_around(X, n=20):
 
 
 def decisions_of(peer, X_query):
-    """Return an SVC's decision of every pair, positive for the second class."""
     values = peer.decision_function(X_query)
     # scikit-learn's binary decision speaks for the second class, its one-vs-one ones for the first.
     return values[:, None] if values.ndim == 1 else -values
@@ -101,24 +99,6 @@ def test_one_candidate_equals_svc(kernel, n_classes, weighted):
     assert model.center.any() == (kernel != "poly")
 
 
-def test_the_report():
-    X, codes = neighborhood_of(3)
-    report = fit(X, codes, C=(2.0,), gamma=(0.4,)).report
-    assert (report.cell, report.leaf, report.n_read) == (5, 2, 9)
-    assert (report.n_rows, report.n_classes, report.C) == (48, 3, 2.0)
-    assert report.gamma == pytest.approx(0.4, rel=1e-12)
-    # Nothing was judged: one solve a pair.
-    assert report.n_trained == 3
-    assert np.isnan(report.validation_error)
-    assert report.n_at_limit == 0
-
-
-def test_how_many_rows_are_inner_does_not_matter_to_one_candidate():
-    X, codes = neighborhood_of(2)
-    one, other = (fit(X, codes, n_inner=n, C=(2.0,), gamma=(0.4,)) for n in (1, 40))
-    np.testing.assert_array_equal(one.coef, other.coef)
-
-
 # Models without training
 
 
@@ -143,36 +123,12 @@ def test_equal_rows_answer_the_class_of_the_largest_weight(kernel):
     assert answers(fit(X, codes, weights, **options), X) == {1}
 
 
-@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0, 1000.0])
-@pytest.mark.parametrize("kernel", ["linear", "poly"])
-def test_equal_rows_far_from_the_origin(kernel, size):
-    """Around the origin, a kernel of equal rows is a constant of any size."""
-    rng = np.random.default_rng(0)
-    for n_larger in range(9, 17):
-        X = np.full((16, 3), size * rng.uniform(0.5, 2.0))
-        codes = rng.permutation(np.repeat([4, 1], [n_larger, 16 - n_larger]))
-        options = {"kernel": kernel, "C": (10.0,), "gamma": (1.0,)}
-        assert answers(fit(X, codes, **options), X) == {4}
-
-
 def answers(model, X):
-    """Return the classes that a model answers to some rows."""
     if len(model.classes) == 1:
         return set(model.classes.tolist())
     scores = cell_scores(model, X)
     places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
     return set(model.classes[places].tolist())
-
-
-def test_equal_rows_have_the_error_of_the_majority():
-    X = np.full((10, 2), 0.3)
-    codes = np.array([1, 4, 4, 1, 4, 1, 1, 1, 1, 1])
-    options = {"percentiles": (90.0, 50.0, 1.0), "C": (1.0, 4.0)}
-    # Class 1 is the larger one of all rows; three of the first five are not of it.
-    np.testing.assert_allclose(errors_of(X, codes, n_inner=5, **options), np.full((3, 2), 0.6))
-    weights = np.array([1, 1, 2, 1, 3, 1, 1, 1, 1, 1.0])
-    np.testing.assert_allclose(errors_of(X, codes, weights, 5, **options), np.full((3, 2), 0.75))
-    assert fit(X, codes, n_inner=5, **options).classes.tolist() == [1]
 
 
 # Errors of candidates
@@ -240,36 +196,12 @@ def test_errors_of_other_kernels(kernel):
     assert len(set(errors.ravel().tolist())) > 1
 
 
-def test_candidates_come_widest_first_and_smallest_C_first():
-    X, codes = neighborhood_of(2, seed=3)
-    errors = errors_of(X, codes, gamma=(1.0, 0.05), C=(3.0, 20.0, 0.3))
-    sorted_ones = errors_of(X, codes, gamma=(0.05, 1.0), C=(0.3, 3.0, 20.0))
-    np.testing.assert_array_equal(errors, sorted_ones)
-    assert len(set(errors.ravel().tolist())) > 1
-
-
 def test_errors_of_widths_from_the_distances():
     X, codes = neighborhood_of(2, seed=5)
     percentiles = (90.0, 50.0, 1.0)
     gammas = np.percentile(pdist(X), percentiles) ** -2.0
     errors = check_errors(X, codes, None, 24, gammas, (0.5, 4.0), percentiles)
     assert len(set(errors.ravel().tolist())) > 1
-
-
-@pytest.mark.parametrize("n_inner", [1, 2, 4])
-def test_fewer_inner_rows_than_folds(n_inner):
-    X, codes = neighborhood_of(2, seed=1, m=40)
-    codes[0] = 4 - codes[0]
-    errors = check_errors(X, codes, None, n_inner, (0.4,), (1.0, 10.0), cv=5)
-    assert errors.max() >= 1 / n_inner
-
-
-def test_inner_rows_of_one_class():
-    X, codes = neighborhood_of(1)
-    codes[:8] = 3
-    errors = check_errors(X, codes, None, 8, (0.05, 2.0), (0.1, 10.0))
-    # The rows outside surround them: where these weigh more, all are answered like those.
-    assert errors.min() < errors.max() == 1
 
 
 @pytest.mark.parametrize("row", [3, 30], ids=["inner", "outer"])
@@ -305,69 +237,10 @@ def test_the_best_candidate_is_trained_on_all_rows(n_classes):
     check_decisions(model, peer, queries_around(X))
 
 
-def test_ties_go_to_the_widest_and_then_to_the_smallest_C():
-    X = np.r_[np.linspace(-3, -2, 10), np.linspace(2, 3, 10)][:, None]
-    codes = np.repeat([0, 1], 10)
-    mixed = np.random.default_rng(0).permutation(20)
-    report = fit(X[mixed], codes[mixed], gamma=(1.0, 0.1, 0.4), C=(4.0, 1.0, 2.0)).report
-    assert report.validation_error == 0
-    assert (report.gamma, report.C) == (pytest.approx(0.1), 1.0)
-
-
-@pytest.mark.parametrize("d", [5, 54, 300])
-def test_equal_rows_of_two_classes_do_not_make_a_width_of_rounding_error(d):
-    """Equal rows are at a distance of 0, also where it comes from expanded squares."""
-    X = np.tile(np.random.default_rng(2).normal(size=(12, d)), (2, 1))
-    codes = np.repeat([1, 3], 12)
-    distances = pdist(X)
-    assert np.percentile(distances, 1.0) == 0
-    report = fit(X, codes, percentiles=(1.0,), C=(1.0,)).report
-    smallest = distances[distances > 1e-6].min()
-    assert report.gamma == pytest.approx(smallest**-2.0, rel=1e-4)
-
-
-@pytest.mark.slow
-def test_the_same_pairs_are_sampled_whether_candidates_are_judged_or_not(monkeypatch):
-    """Folds put the rows in another order; the widths must not depend on it."""
-    tiny_tiles(monkeypatch, MAX_PAIRS=120)
-    X, codes = neighborhood_of(2, seed=7, m=40)
-    squared = squareform(pdist(X)) ** 2
-    assert len(sampled_strides(40, SEED)) == 3
-    expected = width_gammas(squared, (60.0,), SEED)
-    for costs in ((1.0,), (1.0, 2.0)):
-        report = fit(X, codes, percentiles=(60.0,), C=costs).report
-        assert report.gamma == pytest.approx(expected[0], rel=1e-5)
-
-
-def test_the_seed_decides_the_folds():
-    X, codes = neighborhood_of(2, seed=8)
-    grid = {"gamma": (0.3, 3.0), "C": (1.0, 5.0)}
-    arguments = X, codes, np.ones(len(X)), 24, spec_of(**grid), None
-    seeds = (SEED, SEED, (7, 4, 3))
-    one, same, other = (SOLVER.grid_errors(Neighborhood(*arguments, seed)) for seed in seeds)
-    np.testing.assert_array_equal(one, same)
-    assert (one != other).any()
-
-
-def test_arguments_are_left_alone_and_the_model_is_the_same_again():
-    X, codes = neighborhood_of(3, seed=9)
-    weights = np.linspace(0.5, 1.0, len(X))
-    copies = X.copy(), codes.copy(), weights.copy()
-    models = [
-        fit(X, codes, weights, percentiles=(90.0, 10.0), C=(1.0, 4.0), tol=1e-3) for _ in range(2)
-    ]
-    for array, copy in zip((X, codes, weights), copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
-    np.testing.assert_array_equal(models[0].rows, models[1].rows)
-    np.testing.assert_array_equal(models[0].coef, models[1].coef)
-    np.testing.assert_array_equal(models[0].intercepts, models[1].intercepts)
-
-
 # Copies: rows of equal features and class
 
 
 def repeated(X, codes, seed=3):
-    """Return rows one to eight times each, the nearest first, and how often each comes."""
     often = np.random.default_rng(seed).integers(1, 9, len(X))
     rows = np.repeat(np.arange(len(X)), often)
     return X[rows], codes[rows], often
@@ -438,3 +311,28 @@ def test_the_probability_of_a_label_counts_copies():
     a, b = _sigmoid_calibration(np.repeat(values, often), np.repeat(mine, often))
     value = peer.fit(X, mine, often).decision_function(X[4:5] + 0.1)[0]
     assert found == pytest.approx(1 / (1 + np.exp(a * value + b)), abs=1e-3)
+
+
+@pytest.mark.parametrize("d", [5, 54, 300])
+def test_equal_rows_of_two_classes_do_not_make_a_width_of_rounding_error(d):
+    """Equal rows are at a distance of 0, also where it comes from expanded squares."""
+    X = np.tile(np.random.default_rng(2).normal(size=(12, d)), (2, 1))
+    codes = np.repeat([1, 3], 12)
+    distances = pdist(X)
+    assert np.percentile(distances, 1.0) == 0
+    report = fit(X, codes, percentiles=(1.0,), C=(1.0,)).report
+    smallest = distances[distances > 1e-6].min()
+    assert report.gamma == pytest.approx(smallest**-2.0, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_the_same_pairs_are_sampled_whether_candidates_are_judged_or_not(monkeypatch):
+    """Folds put the rows in another order; the widths must not depend on it."""
+    tiny_tiles(monkeypatch, MAX_PAIRS=120)
+    X, codes = neighborhood_of(2, seed=7, m=40)
+    squared = squareform(pdist(X)) ** 2
+    assert len(sampled_strides(40, SEED)) == 3
+    expected = width_gammas(squared, (60.0,), SEED)
+    for costs in ((1.0,), (1.0, 2.0)):
+        report = fit(X, codes, percentiles=(60.0,), C=costs).report
+        assert report.gamma == pytest.approx(expected[0], rel=1e-5)

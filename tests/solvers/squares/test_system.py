@@ -10,7 +10,6 @@ from daskls import ParameterError
 from daskls.kernels.kernel import find_kernel
 from daskls.records import KernelSpec
 from daskls.solvers.squares import system
-from daskls.solvers.squares.solver import _move_last
 from daskls.solvers.squares.system import System, may_need_float64, merge_equal_rows, signs_of
 
 RNG = np.random.default_rng(0)
@@ -24,7 +23,6 @@ KERNELS = [*DISTANCES, KernelSpec("poly", 0.2, 2, 1.0)]
 
 
 def gram(kernel, rows=A):
-    """Return the kernel matrix in float64, from distances one by one."""
     rows = rows.astype(np.float64)
     if kernel in DISTANCES or kernel.name == "rbf":
         return values_at(rows, rows, kernel)
@@ -32,7 +30,6 @@ def gram(kernel, rows=A):
 
 
 def values_at(points, rows, kernel):
-    """Return values of a kernel of distances, by scikit-learn where it has the kernel."""
     if kernel.name == "exponential":
         squared = ((points[:, None] - rows) ** 2).sum(axis=2)
         return np.exp(-kernel.gamma * np.sqrt(squared))
@@ -69,17 +66,6 @@ def test_held_out_values_are_those_of_as_many_refits(kernel, offset):
         np.testing.assert_allclose(found.held_out[i], K[i, keep] @ alpha + b, atol=1e-8)
 
 
-@pytest.mark.usefixtures("in_float64")
-def test_offsets_are_those_of_the_bordered_system():
-    ridges = 1e-4 / W
-    alpha, b = naive.bordered_ridge(gram(KERNELS[0]), Y, ridges)
-    found = System(A, KERNELS[0]).solve(Y, ridges, offset=True)
-    np.testing.assert_allclose(found.offsets, b, atol=1e-8)
-    np.testing.assert_allclose(found.alpha, alpha, atol=1e-6 * np.abs(alpha).max())
-    without = System(A, KERNELS[0]).solve(Y, ridges)
-    np.testing.assert_array_equal(without.offsets, 0.0)
-
-
 @pytest.mark.parametrize("offset", [False, True])
 @pytest.mark.parametrize("ridge", [1e-3, 1e-2, 1.0])
 def test_float32_keeps_the_digits_that_matter(offset, ridge):
@@ -98,46 +84,6 @@ def test_float32_keeps_the_digits_that_matter(offset, ridge):
         inverse -= np.outer(ones, ones) / ones.sum()
     exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
     assert np.abs(found.held_out - exact).max() < 0.02
-
-
-@pytest.mark.parametrize("heavy", [slice(None), slice(1499, None)], ids=["all", "one"])
-def test_copies_cost_no_digits_and_no_float64(heavy):
-    rng, ones = np.random.default_rng(3), np.ones(1500, np.int64)
-    rows, n_copies = rng.random((1500, 2)).astype(np.float32), ones.copy()
-    n_copies[heavy] = rng.integers(1, 51, 1500)[heavy]
-    n_copies[-1] = 50
-    targets = signs_of((rows[:, 0] > 0.5).astype(int), 2)
-    spec, K = KernelSpec("rbf", 2.0), gram(KernelSpec("rbf", 2.0), rows)
-    errors = []
-    for copies in (ones, n_copies):
-        order = np.repeat(np.arange(1500), copies)
-        merged = merge_equal_rows(rows[order], targets[order], np.ones(len(order)))
-        # As much above what float32 loses, whatever the weights.
-        ridges = 1.3 * system.SAFE_ROUNDINGS * system.EPS32 * len(order) / merged.weights
-        found = System(merged.A, spec).solve(merged.Y, ridges, held_out=True)
-        assert found.alpha.dtype == np.float32
-        inverse = np.linalg.inv(K + np.diag(ridges))
-        exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
-        errors.append(np.abs(found.held_out - exact).max())
-    # Beside the trace of K alone the least pivot would be lost.
-    pivots = np.diagonal(np.linalg.cholesky(K + np.diag(ridges))) ** 2
-    assert may_need_float64(pivots.min(), 1500)
-    assert max(errors) < 0.02
-
-
-def test_a_pivot_counts_in_units_of_its_own_ridge():
-    rows = np.random.default_rng(2).normal(size=(1500, 6)).astype(np.float32)
-    # Of two rows that are hardly told apart, lighter than all others.
-    rows[1401], ridges = rows[1400] + np.float32(1e-5), np.full(1500, 2e-5)
-    ridges[1400:1402] = 1e-3
-    found = System(rows, KernelSpec("rbf", 1.2)).solve(np.ones((1500, 1)), ridges)
-    assert found.alpha.dtype == np.float64
-
-
-def test_a_ridge_that_float32_would_lose_goes_to_float64():
-    assert not may_need_float64(1e-2, 2000)
-    assert may_need_float64(1e-4, 2000)
-    assert System(A, KERNELS[0]).solve(Y, np.full(M, 1.0)).alpha.dtype == np.float32
 
 
 @pytest.mark.parametrize("near", [None, 50, 1400])
@@ -197,54 +143,11 @@ def test_a_ridge_that_float64_would_lose_is_refused():
     assert np.isfinite(far.solve(targets, np.full(len(rows), 2e-16)).alpha).all()
 
 
-def test_a_row_of_hardly_any_weight_is_no_reason_to_refuse():
-    rows = RNG.normal(size=(400, 8)).astype(np.float32)
-    targets, spec = signs_of((rows[:, 0] > 0).astype(int), 2), DISTANCES[2]
-    ridges = np.where(np.arange(400) == 399, 1e15, 1e-15)
-    found = System(rows, spec).solve(targets, ridges, held_out=True)
-    # The others are as they were without it.
-    inverse = np.linalg.inv(gram(spec, rows[:399]) + np.diag(ridges[:399]))
-    exact = targets[:399] - inverse @ targets[:399] / np.diagonal(inverse)[:, None]
-    assert np.abs(found.held_out[:399] - exact).max() < 1e-9
-
-
 def test_no_ridge_is_refused_not_enlarged():
     with pytest.raises(ParameterError, match=r"times a row's weight is .* Lower C or the weights"):
         System(np.repeat(A, 2, axis=0), KERNELS[0]).solve(
             np.repeat(Y, 2, axis=0), np.full(2 * M, 1e-30)
         )
-
-
-def test_rows_that_are_asked_come_last():
-    merged = merge_equal_rows(A[[3, 1, 3, 0, 5]], Y[[3, 1, 3, 0, 5]], np.ones(5))
-    found, few, asked = _move_last(merged, np.array([1]), np.array([0, 1]))
-    np.testing.assert_array_equal(found.A, A[[0, 5, 3, 1]])
-    assert asked.tolist() == [2, 3]
-    assert few.tolist() == [3]
-    np.testing.assert_array_equal(found.A[found.of_row], merged.A[merged.of_row])
-    np.testing.assert_array_equal(found.Y[found.of_row], merged.Y[merged.of_row])
-    np.testing.assert_array_equal(found.weights, [1.0, 1.0, 2.0, 1.0])
-
-
-def test_the_trailing_factor_takes_no_memory_of_its_own():
-    factor = np.asfortranarray(np.tril(np.arange(36.0).reshape(6, 6)))
-    wanted = factor[2:, 2:].copy()
-    found = system._without_first(factor, 2)
-    assert np.shares_memory(found, factor)
-    np.testing.assert_array_equal(found, wanted)
-
-
-@pytest.mark.usefixtures("in_float64")
-def test_every_row_five_times_is_once_with_weight_5():
-    order = RNG.permutation(5 * M) % M
-    merged = merge_equal_rows(A[order], Y[order], np.ones(5 * M))
-    np.testing.assert_array_equal(merged.weights, 5.0)
-    np.testing.assert_array_equal(merged.A[merged.of_row], A[order])
-    np.testing.assert_array_equal(merged.Y[merged.of_row], Y[order])
-    K = KERNELS[0]
-    many = System(merged.A, K).solve(merged.Y, 1e-4 / merged.weights, held_out=True)
-    once = System(A, K).solve(Y, np.full(M, 1e-4 / 5), held_out=True)
-    np.testing.assert_allclose(many.held_out[merged.of_row], once.held_out[order], atol=1e-7)
 
 
 def test_merging_keeps_the_solution_and_the_order_of_first_rows():
@@ -262,11 +165,6 @@ def test_merging_keeps_the_solution_and_the_order_of_first_rows():
     added = np.zeros((3, 1))
     np.add.at(added, merged.of_row, whole)
     np.testing.assert_allclose(found.alpha, added, atol=1e-5)
-
-
-def test_zeros_of_both_signs_are_one_row():
-    rows = np.array([[0.0, 1.0], [-0.0, 1.0]], np.float32)
-    assert len(merge_equal_rows(rows, np.ones((2, 1)), np.ones(2)).A) == 1
 
 
 @pytest.mark.parametrize("kernel", DISTANCES)
