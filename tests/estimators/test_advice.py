@@ -204,7 +204,7 @@ def test_cells_that_do_not_shrink_are_told(loss):
     # What has been done is not advised.
     params["feature_scale"] = "spread"
     (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
-    assert message.endswith("would see. Raise cell_size or take RandomChunkSVC.")
+    assert message.endswith("from them. Raise cell_size or take RandomChunkSVC.")
     params["feature_scale"] = None
     # Chunks at random have no place in space.
     chunked = RandomChunkSVC(chunk_size=150, random_state=0, **params)

@@ -79,7 +79,7 @@ REFUSED = [
     ([0.0, 0.0], {}, "none above 0"),
     ([[1.0, 1.0]], {}, "got shape"),
     ([1e-40, 1.0], {}, "from 1e-30 to 1e"),
-    ([1e20, 1.0], {}, "takes values of it beyond"),
+    ([1e20, 1.0], {}, "its values exceed"),
     (["a", "b"], {}, "must be a list of numbers"),
     ("spread", {"kernel": "linear"}, "for kernels of distances"),
 ]

@@ -405,7 +405,7 @@ def test_too_few_different_rows_are_an_error_with_the_number_needed():
         ParameterError, match=r"needs 29 distinct rows.* of 60 were drawn.* Fit on more"
     ):
         bounded().fit(LABELED[rows], y)
-    with pytest.raises(ParameterError, match=r"needs 9 different rows.*Of 120 rows.*interval"):
+    with pytest.raises(ParameterError, match=r"needs 9 distinct rows.*of 120 were drawn.*interval"):
         covering().fit(FEW[np.arange(120) % 5], FEW_NUMBERS[np.arange(120) % 5])
 
 

@@ -108,7 +108,7 @@ def test_a_rung_of_a_race(d, k, tmp_path):
     final, job = plan_of_sample(drawn, 4000).final, SampleJob(str(tmp_path), ClassCoding(k))
     (base,) = find_bases(X, ("none",), 0)
     write_rows(job, Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0), drawn, [base])
-    planned = rung_nbytes([part.sizes for part in final.parts], d, k if k > 2 else 1)
+    planned = rung_nbytes([part.sizes for part in final.splits], d, k if k > 2 else 1)
     grid = TrialGrid.of(SolverSpec())
     for kernel in ("rbf", "laplacian"):
         start = replace(grid.of_kernel(kernel).start(kernel), ridge=1e-2)

@@ -301,7 +301,7 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path):
     _, job = written(tmp_path, X, (X[:, 0] > 0.5).astype("i4"))
     split_set, start = plan_of_sample(draw_rows(300, 300, 0, 0), 4000).final, GRID.start("rbf")
     found = cross_evaluate_candidate(0, np.ones(2), start, split_set, GRID, job)
-    ((every,),) = read_cells(split_set.parts, 0, np.ones(2), job)
+    ((every,),) = read_cells(split_set.splits, 0, np.ones(2), job)
     halves = np.arange(150), np.arange(150, 300)
     learned = [
         learn_factors([TrialRows(every.rows.take(own), 150, own)], np.ones(2), start, AIM)[0]

@@ -53,14 +53,14 @@ def test_no_row_answers_after_a_model_of_its_own(n_rows, cell_rows):
         return {*found}
 
     before = [*plan.rungs, *([plan.thick, plan.tuning] if plan.learning else [])]
-    before = [part for split_set in before if split_set is not None for part in split_set.parts]
-    last = [*plan.deciding.parts, *plan.final.parts]
+    before = [part for split_set in before if split_set is not None for part in split_set.splits]
+    last = [*plan.deciding.splits, *plan.final.splits]
     for part in (*before, *plan.learning, *last):
         train, asked = rows_of(part.train), rows_of(part.predicted)
         assert train
         # Left out in turn, or none of them.
         assert asked <= train if part.leaves_out else not train & asked
-        assert part.leaves_out == (part in (plan.tuning or SplitSet(())).parts) or not asked - train
+        assert part.leaves_out == (part in (plan.tuning or SplitSet(())).splits) or not asked - train
         if plan.leave_out:
             continue
         # What decides has taken no part before, and never trains.
@@ -71,7 +71,7 @@ def test_no_row_answers_after_a_model_of_its_own(n_rows, cell_rows):
             assert not held[[*asked]].any()
     assert plan.leave_out == (n_rows < 3000)
     # Few rows are all predicted.
-    predicted = rows_of(plan.final.parts[0].predicted)
+    predicted = rows_of(plan.final.splits[0].predicted)
     assert not plan.leave_out or len(predicted) == min(n_rows, 1500)
 
 
@@ -81,7 +81,7 @@ def test_what_is_planned_before_rows_are_drawn_is_enough(n_rows, cell_rows):
     plan = plan_of_sample(drawn_of(n_rows, cell_rows, with_cells=n_rows >= 6000), cell_rows)
     planned = race_nbytes(expected_splits(n_rows, cell_rows, has_cells=True), 5, 1)
     for split_set in (*plan.rungs, plan.thick, plan.deciding, plan.final):
-        needed = rung_nbytes([part.sizes for part in split_set.parts], 5, 1)
+        needed = rung_nbytes([part.sizes for part in split_set.splits], 5, 1)
         # How many rows are held out is known only about.
         assert needed <= 1.1 * planned
 

@@ -199,7 +199,7 @@ def test_queries_may_lack_what_training_rows_had(tmp_path):
     filled = gaps.assign(age=whole.age.median())
     model.save(tmp_path / "m")
     for own in (model, daskls.load(tmp_path / "m")):
-        with pytest.warns(UserWarning, match=r"none: 20 in 'age'\. They count as the median"):
+        with pytest.warns(UserWarning, match=r"none: 20 in 'age'\. Numbers count as the median"):
             found = own.decision_function(gaps)
         np.testing.assert_array_equal(found, model.decision_function(filled))
 

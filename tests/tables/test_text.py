@@ -106,7 +106,7 @@ def test_a_model_without_names_takes_the_first_line_of_a_query_as_a_row(tmp_path
     for index in (False, True):
         flags.to_csv(tmp_path / "q.csv", index=index)
         with pytest.raises(
-            DataError, match=r"first line .* 0, 1: the numbers of its columns, or a row"
+            DataError, match=r"first line .* 0, 1, which may be the numbers of its columns"
         ):
             model.predict(tmp_path / "q.csv")
     for first in ((1, 0), (0, 0), (1, 1)):

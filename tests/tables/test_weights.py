@@ -113,8 +113,8 @@ WRONG = [
     ("t", "which holds the labels"),
     ("gaps", "sample_weight is nan in row 7"),
     (np.ones(299), "X has 300 rows, sample_weight has 299. Pass one value per row"),
-    (np.r_[np.ones(299), np.nan], "sample_weight is nan in row 299; weights are finite"),
-    (np.r_[-1.0, np.ones(299)], "sample_weight is -1 in row 0; weights are finite and not neg"),
+    (np.r_[np.ones(299), np.nan], "sample_weight is nan in row 299; weights must be finite"),
+    (np.r_[-1.0, np.ones(299)], "sample_weight is -1 in row 0; weights must be finite and"),
     (np.zeros(300), "sample_weight is 0 in all rows"),
 ]
 
