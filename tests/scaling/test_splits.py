@@ -24,7 +24,6 @@ from daskls.scaling.regions import (
 from daskls.scaling.splits import (
     SampleJob,
     Split,
-    SplitSet,
     draw_cells,
     draw_rows,
     expected_splits,
@@ -60,7 +59,8 @@ def test_no_row_answers_after_a_model_of_its_own(n_rows, cell_rows):
         assert train
         # Left out in turn, or none of them.
         assert asked <= train if part.leaves_out else not train & asked
-        assert part.leaves_out == (part in (plan.tuning or SplitSet(())).splits) or not asked - train
+        is_tuning = plan.tuning is not None and part in plan.tuning.splits
+        assert part.leaves_out == is_tuning or not asked - train
         if plan.leave_out:
             continue
         # What decides has taken no part before, and never trains.
