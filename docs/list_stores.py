@@ -24,7 +24,8 @@ root says what the model is and whether it is complete; a damaged root is the en
 what else is damaged is made again by the next fit.
 
 The kernel has one home: its name, degree and coef0 are in the root's `meta.spec`, and gamma is an
-array of each bundle, one value per cell. Where neighbors are searched for queries, the attribute
+array of each bundle, one value per cell. Of a regressor, `codes` of rows holds its
+numbers: float64, (n, t). Where neighbors are searched for queries, the attribute
 `gamma` of `index` is that of the metric, and of the models trained at the query. The array
 `report` of a bundle, or of `index`, is the table of cells that `fit_report_` shows: it is for
 people, and predictions do not read it. `errors` of a bundle is for people too: the validation error
