@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import zarr
 from sklearn.base import clone
-from support import PAPERS, checkers, few, small_svc
+from support import checkers, few, small_svc
 
 from daskls import (
     KNNSVC,
@@ -88,28 +88,6 @@ def test_one_choice_at_an_end_of_what_was_given_says_so(name):
     # Inside of the candidates, or where the user gave none, there is nothing to say.
     assert told_by(model.set_params(gamma=[1e-2, 50.0, 1e7])) == []
     assert told_by(model.set_params(C=None, gamma=None)) == []
-
-
-def test_the_own_grid_of_cells_names_what_to_change():
-    # The feature that matters is a thousandth of the other: no kernel is narrow enough for it.
-    rng = np.random.default_rng(0)
-    rows = rng.random((900, 2)) * [1.0, 1e-3]
-    labels = (rows[:, 1] > 5e-4).astype(int)
-    told = told_by(VoronoiSVC(cell_size=100, cv=3, random_state=0, **PAPERS), rows, labels)
-    (message,) = [text for text in told if "of their own grid" in text]
-    assert "took the largest C of their own grid" in message
-    assert 'feature_scale="spread"' in message
-
-
-def test_one_choice_for_all_cells_is_told_apart():
-    model = VoronoiSVC(
-        cell_size=300, feature_scale=None, kernel="rbf", gamma=[1e-3, 1e-2, 1e-1], random_state=0
-    )
-    (message,) = [text for text in told_by(model) if "gamma" in text]
-    assert message.startswith("The one choice for all cells took the largest gamma")
-    assert "gamma=[0.001, 0.01, 0.1, 1, 10]" in message
-    inside = model.set_params(gamma=[1e-1, 10.0, 100.0, 1e5], C=[1e-3, 1.0, 1e3])
-    assert told_by(inside) == []
 
 
 def one_sided(n_cells):
@@ -232,13 +210,6 @@ def test_labels_that_are_numbers_are_told_of_any_container(make):
     (message,) = told_by(model, X, make(labels))
     assert message.startswith("y holds 300 different labels in 900 rows, 3.0 rows per class")
     assert "VoronoiSVR" in message
-
-
-def test_advice_is_told_once_where_folds_are_fitted_too():
-    labels = np.arange(900) % 100
-    model = small_svc(cell_size=900, cv=5, loss="squared_error", probability=True)
-    (message,) = told_by(model, X, labels)
-    assert message.startswith("y holds 100 different labels in 900 rows")
 
 
 @pytest.mark.parametrize("held", [{"source_nbytes": 300 << 20}, {"unpack_nbytes": 300 << 20}])

@@ -11,12 +11,10 @@ from support import checkers, python_env
 import daskls
 from daskls import (
     KNNSVC,
-    FalkNoiseFilter,
     FalkSVC,
     FalkSVR,
     KernelKNNClassifier,
     KernelKNNRegressor,
-    KNNSVMNoiseFilter,
     ParameterError,
     StoreError,
 )
@@ -73,17 +71,6 @@ class TestFitted:
         assert np.mean(np.abs(exact.predict(X) - near.predict(X)) < 0.05) > 0.98
         assert len(near._reader.root.store.names("graphs")) == 1
         assert not exact._reader.root.store.names("graphs")
-
-    @pytest.mark.parametrize("kind", [FalkNoiseFilter, KNNSVMNoiseFilter])
-    def test_a_noise_filter_finds_what_the_exact_one_finds(self, kind):
-        wrong = np.arange(0, 2000, 100)
-        y = Y.copy()
-        y[wrong] = 1 - y[wrong]
-        found = [
-            kind(20, **SVM, **own).fit(X, y).keep_ for own in ({"random_state": 0}, APPROXIMATE)
-        ]
-        assert np.mean(found[0] == found[1]) > 0.99
-        assert not found[1][wrong].all()
 
     def test_a_damaged_graph_is_told_and_made_again(self, tmp_path):
         store = tmp_path / "m"

@@ -6,7 +6,6 @@ import dask.array as da
 import naive
 import numpy as np
 import pytest
-from cells import fit_cell
 from small import task_memory
 from support import (
     MIB,
@@ -23,8 +22,6 @@ from daskls import (
     RandomChunkSVC,
     VoronoiSVC,
 )
-from daskls.partition.shuffle import shuffle_numbers
-from daskls.records import CellReport, SolverSpec
 
 N = 900
 QUERIES = np.random.default_rng(7).random((300, 2))
@@ -66,28 +63,6 @@ def test_two_classes_answer_with_the_mean_of_all_chunks(kernel):
     assert (model.predict(QUERIES) == (expected > 0)).all()
 
 
-def test_a_chunk_is_a_cell_of_its_rows():
-    X, y = checkers(N)
-    model = small_chunks().fit(X, y)
-    chunk = shuffle_numbers(np.arange(N), N, 0) * 5 // N
-    report = model.fit_report_
-    assert report.n_rows.tolist() == np.bincount(chunk).tolist() == [180] * 5
-    spec = SolverSpec(C=(10.0,), gamma=(20.0,), cv=2)
-    for number in range(5):
-        own = chunk == number
-        expected = fit_cell(
-            X[own],
-            y[own],
-            np.ones(own.sum()),
-            spec,
-            CellReport(0, number, 0, 0, 0.0),
-            (0, number, 0),
-        )
-        found = model._reader.read_cell(number)
-        for name in ("center", "rows", "coef"):
-            assert (getattr(found, name) == getattr(expected, name)).all()
-
-
 @pytest.mark.parametrize(("size", "n_chunks"), [(2, 450), (299, 4), (300, 3), (900, 1), (5000, 1)])
 def test_chunks_are_full_and_hold_every_row(size, n_chunks):
     X, y = checkers(N)
@@ -95,15 +70,6 @@ def test_chunks_are_full_and_hold_every_row(size, n_chunks):
     assert len(rows) == n_chunks
     assert rows.sum() == N
     assert rows.max() - rows.min() <= 1
-
-
-def test_a_chunk_that_fits_no_worker_is_refused():
-    X, y = checkers(N)
-    refused = r"A chunk of 900 rows .* lower chunk_size to about"
-    with task_memory(MIB), pytest.raises(MemoryPlanError, match=refused):
-        small_chunks(chunk_size=900).fit(X, y)
-    with pytest.raises(ValueError, match="chunk_size"):
-        small_chunks(chunk_size=1).fit(X, y)
 
 
 def test_indecision_counts_decision_values_near_zero():
@@ -152,15 +118,6 @@ def test_each_cell_searches_a_grid_of_so_many_values(kind):
         assert np.isclose(costs, row.C, rtol=1e-9).sum() == 1
 
 
-def test_one_number_stands_for_both_axes_and_ten_for_none():
-    def values(n_grid):
-        return VoronoiSVC(n_grid=n_grid, **OWN[VoronoiSVC], **PAPER).fit(X, Y).decision_function(X)
-
-    np.testing.assert_array_equal(values(10), values(None))
-    np.testing.assert_array_equal(values(4), values([4, 4]))
-    assert (values(4) != values(None)).any()
-
-
 NO_SHAPE = r"n_grid.*(at least 2|range \[2, inf\)|flat list)"
 REFUSED = [
     *(({"n_grid": wrong}, NO_SHAPE) for wrong in ([], [3, 4, 5], [20, 1], True, "20", [[3, 4]])),
@@ -180,11 +137,6 @@ def test_what_cannot_be_is_one_error(params, message):
     own = {} if "loss" in params else PAPER
     with pytest.raises(ValueError, match=message):
         VoronoiSVC(**{**own, **params}).fit(X, Y)
-
-
-def test_a_given_C_is_searched_with_a_grid_of_widths():
-    model = VoronoiSVC(120, search="full", n_grid=5, C=1.0, **PAPER).fit(X, Y)
-    assert (model.fit_report_.n_tried == 5).all()
 
 
 GIVEN = {"C": [1.0, 30.0], "gamma": [5.0, 50.0], "tol": 1e-6}

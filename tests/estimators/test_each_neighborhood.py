@@ -186,15 +186,6 @@ def test_neighbors_of_one_class_are_certain(tmp_path):
     assert predict_block(X[:1], model._handle, PROBABILITIES).shape == (1, 3)
 
 
-@pytest.mark.parametrize("n_inner", [1, 2, 30])
-def test_few_inner_rows(n_inner):
-    X, y = checkers(200, n_classes=3)
-    model = KNNSVC(30, selection="each", n_inner=n_inner, probability="each", random_state=0)
-    proba = model.fit(X, y).predict_proba(X[:40])
-    assert np.isfinite(proba).all()
-    assert model.score(X, y) > 0.6
-
-
 @pytest.mark.parametrize("estimator", [KNNSVC, KNNSVMNoiseFilter])
 def test_what_a_selection_cannot_do_is_refused(estimator):
     X, y = checkers(60)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import zarr
-from small import task_memory, tiny_tasks
+from small import task_memory
 from support import MIB, checkers, edit_attributes, small_svc
 
 import daskls
@@ -117,14 +117,6 @@ def test_rows_and_labels_of_another_kind(rows, y, message):
     y, weights = y if isinstance(y, tuple) else (y, None)
     with pytest.raises((ValueError, StoreError), match=message):
         small_svc().fit(rows, y, weights)
-
-
-def test_unknown_chunks_are_computed(model):
-    rows, y = LAZY
-    keep = rows[:, 0] > -1
-    assert np.isnan(rows[keep].shape[0])
-    found = small_svc().fit(rows[keep], y[keep])
-    np.testing.assert_array_equal(found.decision_function(X), model.decision_function(X))
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "dok"])
@@ -311,12 +303,3 @@ def test_a_model_replaced_under_a_lazy_prediction(tmp_path):
     # The reader of the first model is still in this process's cache.
     with pytest.raises(StoreError, match="was replaced by another one since"):
         lazy.compute()
-
-
-def test_the_same_model_in_other_bundles_is_read_afresh(tmp_path):
-    path = tmp_path / "m"
-    before = small_svc(store=path).fit(X, Y).decision_function(X)
-    shutil.rmtree(path)
-    with tiny_tasks(N_BUNDLES=1, MIN_BUNDLE_WORK=1e9), task_memory(10**9):
-        second = small_svc(store=path).fit(chunked(X, N), chunked(Y, N))
-    np.testing.assert_array_equal(second.decision_function(X), before)

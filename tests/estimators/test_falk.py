@@ -122,18 +122,6 @@ def test_a_neighborhood_that_fits_no_worker_is_refused_before_training():
         small_falk(100).fit(X, y)
 
 
-def test_equal_rows_and_few_rows():
-    X = np.zeros((50, 3))
-    y = np.r_[np.zeros(20), np.ones(30)].astype(int)
-    model = FalkSVC(10, random_state=0).fit(X, y)
-    assert model.selected_["n_neighbors"] == 10
-    assert model.n_cells_ == 1
-    # Of rows equally near the first are neighbors, all of one class.
-    assert set(model.predict(X)) == {0}
-    two = FalkSVC(selection=None, random_state=0).fit([[0.0], [1.0]], [0, 1])
-    assert two.predict([[0.1], [0.9]]).tolist() == [0, 1]
-
-
 RNG = np.random.default_rng(0)
 ROWS = RNG.random((500, 2))
 NUMBERS = 1e4 + 300 * (np.sin(6 * ROWS[:, 0]) + ROWS[:, 1] ** 2 + RNG.normal(0, 0.05, 500))
@@ -243,30 +231,3 @@ def test_inner_rows_are_left_out_one_at_a_time(selection):
     np.testing.assert_allclose(errors.ravel(), expected, rtol=1e-3)
     best = grid[int(errors.argmin())]
     assert (model.selected_["C"], model.selected_["gamma"]) == best
-
-
-def test_equal_rows_and_neighborhoods_of_one_number():
-    rows = np.repeat(ROWS[:50], 4, axis=0)
-    y = np.where(rows[:, 0] > 0.5, 3.0, -2.0) + np.tile([0.0, 0.0, 1.0, 1.0], 50)
-    model = small_svr(24, C=1e4, gamma=200.0).fit(rows, y)
-    # Equal rows are as one of their mean.
-    assert (np.abs(model.predict(ROWS[:50]) - np.where(ROWS[:50, 0] > 0.5, 3.5, -1.5)) < 0.05).all()
-    flat = small_svr(30).fit(ROWS, np.where(ROWS[:, 0] > 0.5, 3.0, -2.0))
-    assert (flat.fit_report_.n_trained == 0).any()
-    assert (flat.fit_report_.n_classes == 0).all()
-    assert (flat.predict(ASKED[ASKED[:, 0] > 0.9]) == 3.0).all()
-    alike = FalkSVR(10, random_state=0).fit(np.zeros((50, 3)), NUMBERS[:50])
-    # Of rows equally near the first are neighbors.
-    np.testing.assert_allclose(alike.predict(np.zeros((1, 3))), NUMBERS[:10].mean(), rtol=1e-9)
-    two = FalkSVR(selection=None, C=1e4, gamma=1.0).fit([[0.0], [1.0]], [0.0, 1.0])
-    assert two.predict([[0.0], [1.0]]).round(2).tolist() == [0.0, 1.0]
-
-
-def test_parameters_of_regressors_out_of_range_are_one_error():
-    for params, message in (
-        ({"C": [1, 2]}, "selection is None"),
-        ({"selection": "left_out"}, "selection"),
-        ({"C": 1e20}, "is a ridge of"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            small_svr(60, **params).fit(ROWS, NUMBERS)

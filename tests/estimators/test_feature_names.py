@@ -1,6 +1,5 @@
 """Columns by name: names travel with the model, and rows of other names are refused."""
 
-import pickle
 import warnings
 
 import dask.array as da
@@ -12,7 +11,7 @@ from small import ENTRIES, small
 from support import checkers, small_svc
 
 import daskls
-from daskls import DataError, FalkNoiseFilter
+from daskls import DataError
 from daskls.store.dataset import DatasetWriter
 
 N = 300
@@ -40,18 +39,6 @@ def hold(tmp_path):
     return held
 
 
-@pytest.mark.parametrize("kind", ["frame", "arrow", "data set"])
-def test_names_are_kept_with_the_model(kind, hold):
-    model = small_svc().fit(hold(kind), Y)
-    for other in (model, pickle.loads(pickle.dumps(model))):
-        assert other.feature_names_in_.tolist() == NAMES
-        assert other.feature_names_in_.dtype == object
-    # Named or not, the model is the same one.
-    plain = small_svc().fit(X, Y)
-    with pytest.warns(UserWarning, match=UNNAMED):
-        np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
-
-
 ORDER = (
     r"should match those that were passed during fit\.\nFeature names must be in the same "
     r"order as they were in fit\.\nColumn 0 is 'height', was 'width'"
@@ -77,16 +64,6 @@ def test_other_names_and_another_order_are_refused(fitted, asked, hold, tmp_path
         with pytest.raises(DataError, match=FOREIGN):
             model.predict_to_zarr(rows, tmp_path / "out")
         assert not (tmp_path / "out").exists()
-
-
-def test_a_difference_names_a_few_columns_of_many():
-    rows, names = np.tile(X, 3), [f"c{i}" for i in range(9)]
-    model = small_svc().fit(frame(names, rows), Y)
-    with pytest.raises(DataError, match=r"(?s)- d4\n- \.\.\.\n.*- c4\n- \.\.\.\n") as error:
-        model.predict(frame([f"d{i}" for i in range(9)], rows))
-    assert "d5" not in str(error.value)
-    with pytest.raises(DataError, match=r"X has 2 \(int\) among them.*astype\(str\)"):
-        model.score(frame(["a", "b", 2]), Y)
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -122,12 +99,3 @@ def test_every_method_keeps_names(name, hold, tmp_path):
     assert model.feature_names_in_.tolist() == NAMES
     with pytest.raises(DataError, match="same order"):
         model.predict(frame(OTHER_ORDER))
-
-
-def test_a_noise_filter_keeps_names(hold, tmp_path):
-    noise = FalkNoiseFilter(30, C=1.0, gamma=1.0, random_state=0).fit(hold("data set"))
-    assert noise.feature_names_in_.tolist() == NAMES
-    assert noise.clean_dataset(hold("data set"), tmp_path / "clean").feature_names == NAMES
-    with pytest.raises(DataError, match="Column 0 is 'height', was 'width'"):
-        noise.clean_dataset(hold("data set", OTHER_ORDER), tmp_path / "other")
-    assert not (tmp_path / "other").exists()

@@ -15,7 +15,6 @@ from support import small_svc
 
 import daskls
 from daskls import DataError, VoronoiSVC, VoronoiSVR
-from daskls.gaps import GAP_SAMPLE_ROWS, Gaps
 
 N, D = 400, 4
 NAMES = list("abcd")
@@ -115,22 +114,6 @@ def test_a_given_scale_has_a_factor_a_column():
     np.testing.assert_array_equal(model.feature_scale_, [*factors, *(factors[i] for i in marked)])
     with pytest.raises(daskls.ParameterError, match="holds 5 factors, but X has 4 features"):
         VoronoiSVC(feature_scale=[*factors, 1.0], random_state=0).fit(X, Y)
-
-
-def test_medians_are_those_of_a_part_of_many_rows():
-    many = np.random.default_rng(0).normal(size=(5 * GAP_SAMPLE_ROWS, 2))
-    many[::3, 1] = np.nan
-    gaps = Gaps.of(many, np.array([False, True]))
-    np.testing.assert_allclose(gaps.medians, np.nanmedian(many, axis=0), atol=0.05)
-
-
-def test_a_data_set_of_arrays_keeps_nan_and_takes_no_refusal(tmp_path):
-    np.savez(tmp_path / "rows.npz", X=X, y=Y)
-    with pytest.raises(daskls.ParameterError, match="missing='refuse' is for tables"):
-        daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d", missing="refuse")
-    data = daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d")
-    answers = small_svc().fit(data.path).decision_function(Q)
-    np.testing.assert_array_equal(answers, small_svc().fit(X, Y).decision_function(Q))
 
 
 def test_a_killed_fit_goes_on(tmp_path, monkeypatch):

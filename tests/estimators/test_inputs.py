@@ -3,14 +3,13 @@
 import dask.array as da
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import zarr
 from sklearn.metrics import accuracy_score
 from support import assert_same_model, checkers, small_svc
 
 import daskls
-from daskls import KNNSVC, DataError, FalkNoiseFilter, ParameterError, RandomChunkSVC, VoronoiSVC
+from daskls import DataError, FalkNoiseFilter
 from daskls.datasets import convert, write
 from daskls.store.dataset import DatasetWriter, open_dataset
 
@@ -87,14 +86,6 @@ def test_columns_that_are_no_numbers_are_named(column):
         model.predict(FRAME[["width", column]])
 
 
-def test_columns_of_numbers_of_any_kind():
-    numbers = FRAME[["width", "flag", "count"]]
-    plain = small_svc().fit(numbers.to_numpy(float), Y).decision_function(numbers.to_numpy(float))
-    objects = numbers.assign(width=numbers["width"].astype(object))
-    for rows in (numbers, objects, pa.table(numbers)):
-        np.testing.assert_array_equal(small_svc().fit(rows, Y).decision_function(rows), plain)
-
-
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """Return a home folder, and stand somewhere else."""
@@ -129,14 +120,6 @@ def test_the_home_folder_in_every_path(home):
         *("rows.csv", "data.zarr", "board.zarr", "X", "y", "w"),
         *("one", "two", "three", "labels", "clean.zarr"),
     }
-
-
-@pytest.mark.parametrize("estimator", [VoronoiSVC, RandomChunkSVC, KNNSVC])
-def test_parameters_are_refused_before_the_data_are_read(estimator, tmp_path):
-    for params in ({"C": []}, {"gamma": [1e39]}, {"class_weight": {0: -1.0}}):
-        with pytest.raises(ParameterError, match=next(iter(params))):
-            estimator(**params, store=tmp_path / "m").fit("nowhere.zarr")
-    assert not (tmp_path / "m").exists()
 
 
 def test_text_in_an_array_is_told_with_its_place():

@@ -103,9 +103,3 @@ def test_labels_stay_exact(kind, tmp_path):
     assert model.classes_.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
     assert set(np.asarray(model.predict(given[0])).tolist()) <= {*labels.tolist()}
     assert model.score(*given) == np.mean(np.asarray(model.predict(given[0])) == labels)
-
-
-def test_the_largest_integer_is_refused_though_its_float_wraps_around():
-    largest = np.full((N, 2), 2**64 - 1, np.uint64)
-    with pytest.raises(DataError, match="X contains 18446744073709551615, first in row 0"):
-        daskls.VoronoiSVC(**SMALL).fit(largest, y)

@@ -16,7 +16,6 @@ from daskls import (
     TableEncoder,
     VoronoiSVC,
 )
-from daskls.run.rows import as_declared
 
 pd = pytest.importorskip("pandas")
 dd = pytest.importorskip("dask.dataframe")
@@ -157,24 +156,6 @@ def test_blocks_that_are_not_as_declared(name, of_array, tmp_path):
             use()
 
 
-EXACT = {
-    "float32": ("f8", lambda b: b.astype("f4")),
-    "byte order": ("f8", lambda b: b.astype(">f8")),
-    "float64 of few digits": ("f4", lambda b: np.round(b * 64) / 64),
-    "small integers": ("f8", lambda b: (b * 99).astype("i8")),
-    "longer integers": ("u1", lambda b: (b * 99).astype("i8")),
-    "flags": ("f8", lambda b: b > 0.5),
-    "a frame": ("f8", pd.DataFrame),
-}
-
-
-def test_values_that_the_declared_dtype_holds():
-    for dtype, f in EXACT.values():
-        found = as_declared(blocks(f, dtype), "X").compute()
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, f(X))
-
-
 ONES = da.ones(N, chunks=60)
 TARGETS = {
     "y holds <U1": (blocks(lambda b: b, "f8", Y), None),
@@ -247,28 +228,6 @@ def test_sparse_columns_are_refused(of_table):
     ):
         with pytest.raises(DataError, match=r"sparse columns, but dense ones.*'b'.*to_dense\(\)"):
             use()
-
-
-OBJECTS = {
-    "text": (list("uv"), None),
-    "decimals": ([1.5, 2.5], None),
-    "lists": ([[1], [2]], "column 'c' holds list<.*No distance is defined"),
-    "both": ([1, "u"], "neither numbers nor text"),
-}
-
-
-@pytest.mark.always
-@pytest.mark.parametrize("name", OBJECTS)
-def test_columns_of_objects(name):
-    values, error = OBJECTS[name]
-    column = pd.Series([values[i % 2] for i in range(N)], dtype=object)
-    with dask.config.set({"dataframe.convert-string": False}):
-        lazy = known(FRAME.assign(c=column, t=LABELS.astype(object)), 3)
-        if error:
-            with pytest.raises(DataError, match=error):
-                nearest().fit(lazy, "t")
-        else:
-            np.testing.assert_array_equal(nearest().fit(lazy, "t").predict(lazy).compute(), Y)
 
 
 def test_partitions_that_are_not_as_declared(of_table):

@@ -26,7 +26,6 @@ from support import (
 )
 
 import daskls
-from daskls.estimators import store as estimator_store
 from daskls.store.objects import TemporaryFolder
 
 N = 500
@@ -61,24 +60,6 @@ def test_a_temporary_folder_goes_with_all_that_uses_it(scratch):
     assert folders(scratch) == []
 
 
-def test_a_failed_fit_leaves_no_folder(scratch):
-    bad = X.copy()
-    bad[7] = np.inf
-    with pytest.raises(daskls.DataError):
-        small_svc().fit(bad, Y)
-    assert folders(scratch) == []
-
-
-def test_a_relative_store_and_a_file_url(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    a = small_svc(store="m").fit(X, Y)
-    b = small_svc(store=f"file://{tmp_path}/n").fit(X, Y)
-    monkeypatch.chdir("/")
-    assert (tmp_path / "m" / "root").exists()
-    assert (tmp_path / "n" / "root").exists()
-    np.testing.assert_array_equal(a.predict(X), b.predict(X))
-
-
 @pytest.mark.parametrize("permanent", [False, True])
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
 def test_a_copy_outlives_its_original(way, permanent, tmp_path, scratch):
@@ -90,18 +71,6 @@ def test_a_copy_outlives_its_original(way, permanent, tmp_path, scratch):
     gc.collect()
     assert_same_model(bits, other)
     assert other.get_params() == params
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["VoronoiSVC", "KernelKNNRegressor", "KNNSVMNoiseFilter"])
-def test_a_large_pickle_is_whole_and_names_save(name, monkeypatch):
-    model = getattr(daskls, name)(random_state=0).fit(X, Y)
-    # A patched size, as a model of the real one takes minutes.
-    monkeypatch.setattr(estimator_store, "LARGE_PICKLE_NBYTES", 1000)
-    with pytest.warns(daskls.errors.AdviceWarning, match=r"holds all its .*Call save\(path\)"):
-        other = pickle.loads(pickle.dumps(model))
-    answers = [m.proba_ if hasattr(m, "proba_") else m.predict(X) for m in (other, model)]
-    np.testing.assert_array_equal(*answers)
 
 
 def test_a_store_holds_no_code_and_loading_runs_no_pickle(tmp_path, monkeypatch):
@@ -170,18 +139,6 @@ def test_weights_reach_folds_of_a_pipeline(name, one_worker):
         found = cross_val_score(asking, X, Y, cv=folds, params={"sample_weight": weight})
         assert clone(clone(model)).client is client
     np.testing.assert_array_equal(found, expected)
-
-
-def test_a_clone_asks_for_what_was_asked():
-    def asked(own):
-        return str(own.get_metadata_routing())
-
-    with config_context(enable_metadata_routing=True):
-        model = small_svc().set_fit_request(sample_weight="w", missing=False)
-        assert asked(clone(model)) == asked(model) != asked(small_svc())
-        # The clone's requests are its own.
-        other = clone(model).set_fit_request(sample_weight=False)
-        assert asked(clone(other)) == asked(other) != asked(model)
 
 
 def test_a_client_does_the_work_and_never_travels(one_worker, monkeypatch):

@@ -148,25 +148,3 @@ def test_the_default_follows_from_the_data(maker, params, shape, expected):
     plans = [own.plan(shape) for own in (by_default, clone(by_default).set_params(**given))]
     assert plans[0].n_models == plans[1].n_models
     assert plans[0].exchange == plans[1].exchange
-
-
-def partitions_of(model):
-    return int(model.fit_report_.partition.max()) + 1
-
-
-def test_the_default_is_the_model_of_that_number():
-    X, y = checkers(4100)[0], np.arange(4100) % 250
-    one, default, four = (
-        VoronoiSVC(cell_size=300, n_partitions=n, **SQUARES).fit(X, y) for n in (1, None, 4)
-    )
-    assert default.n_partitions is None
-    assert partitions_of(default) == 4
-    np.testing.assert_array_equal(default.predict(X[:100]), four.predict(X[:100]))
-    assert (default.predict(X[:100]) != one.predict(X[:100])).any()
-
-
-def test_equal_rows_are_one_cell_in_every_partition():
-    X = np.ones((50, 2))
-    model = small_svc(cell_size=7, n_partitions=3).fit(X, np.arange(50) < 20)
-    assert model.fit_report_.n_rows.tolist() == [50, 50, 50]
-    assert model.decision_function(X[:2]).tolist() == [-1.0, -1.0]

@@ -44,20 +44,6 @@ def test_building_a_prediction_computes_nothing(model, tmp_path):
             scheduler.n_tasks.clear()
 
 
-def test_a_slice_computes_one_super_block(model, monkeypatch):
-    tiny_blocks(monkeypatch, 100 * 16)
-    calls = Calls(monkeypatch, predict, "predict_block", lambda X, *args, **kwargs: len(X))
-    lazy = model.predict(da.from_array(QUERIES, chunks=(50, 2)))
-    assert lazy.chunks == ((50,) * 10,)
-    calls.keys.clear()
-    first = lazy[:10].compute()
-    assert calls.keys == [100]
-    np.testing.assert_array_equal(first, model.predict(QUERIES[:10]))
-    calls.keys.clear()
-    lazy.compute()
-    assert calls.keys == [100] * 5
-
-
 @pytest.mark.parametrize("chunks", [(500,), (1, 2, 497), (60, 1, 1, 0, 238, 200)])
 def test_chunks_order_dtype_and_meta(model, many, chunks, monkeypatch):
     tiny_blocks(monkeypatch, 70 * 16)
@@ -98,19 +84,6 @@ def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_p
     model.predict_to_zarr(da.from_array(QUERIES, chunks=100), tmp_path / "out")
 
 
-def test_tasks_grow_with_blocks_and_not_with_cells(monkeypatch):
-    tiny_blocks(monkeypatch)
-    n_tasks = {}
-    for cell_size in (50, 300):
-        model = small_svc(cell_size=cell_size).fit(X, Y)
-        for n_blocks in (10, 20):
-            lazy = model.predict(da.from_array(QUERIES, chunks=(500 // n_blocks, 2)))
-            n_tasks[cell_size, n_blocks] = len(dict(lazy.__dask_graph__()))
-    assert n_tasks[50, 10] == n_tasks[300, 10]
-    assert n_tasks[50, 20] == n_tasks[300, 20] <= 2 * n_tasks[50, 10]
-    assert n_tasks[50, 10] <= 5 * 10
-
-
 @pytest.mark.parametrize("n_blocks", [6, 30])
 def test_tasks_of_a_fit_grow_with_blocks_plus_bundles(n_blocks, set_block_nbytes):
     set_block_nbytes(1)
@@ -123,17 +96,6 @@ def test_tasks_of_a_fit_grow_with_blocks_plus_bundles(n_blocks, set_block_nbytes
     # Three passes over the blocks (labels, sample, exchange), then the bundles.
     assert sum(scheduler.n_tasks) <= 3 * 4 * n_blocks + model.n_cells_ + 10
     assert len(scheduler.n_tasks) <= 6
-
-
-def test_score(model):
-    labels = np.array(["lower", "upper"])[Y]
-    plain = float(np.mean(model.predict(X) == labels))
-    assert model.score(X, labels) == plain > 0.8
-    rows = da.from_array(X, chunks=100)
-    assert model.score(rows, da.from_array(labels, chunks=70)) == plain
-    weights = np.arange(N)
-    weighted = np.average(model.predict(X) == labels, weights=weights)
-    assert model.score(rows, labels, sample_weight=weights) == pytest.approx(weighted)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
@@ -242,12 +204,3 @@ def test_a_chunk_whose_answers_no_worker_holds_is_refused(small_workers):
         assert model.predict_proba(one.rechunk({0: 327_680})).shape == (2_000_000, 10)
     # This process has no such limit; that the client is closed is for the compute to tell.
     assert model.predict_proba(one).shape == (2_000_000, 10)
-
-
-def test_threads_share_what_is_free(monkeypatch):
-    model = ten_classes()
-    row = row_nbytes(model._reader, 2, 8, model.classes_)
-    monkeypatch.setattr(predict, "free_nbytes", lambda: 2 * 3 * row * 5_000)
-    with dask.config.set(num_workers=2):
-        found = rows_of_blocks(monkeypatch, lambda: model.predict(MANY))
-    assert set(found) == {5_000}

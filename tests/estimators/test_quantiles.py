@@ -9,7 +9,6 @@ from support import compiled
 from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVR
 from daskls.errors import ParameterError
 from daskls.kernels.frame import decide_pairs
-from daskls.plotting import PartitionDisplay, ReportDisplay
 from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.store.reader import ModelReader
 
@@ -186,22 +185,3 @@ def test_what_cannot_be_is_one_error(params, message):
         small(**{"C": 1.0, **params}).fit(X, Y)
     with pytest.raises(ParameterError, match=r"y has 2 columns, and loss='pinball' takes one\."):
         small().fit(X, np.c_[Y, Y])
-
-
-def test_a_plan_counts_on_a_function_a_level():
-    one, several = (small(quantile=q).plan((5_000, 2)) for q in (0.5, LEVELS))
-    assert several.model_nbytes > 1.5 * one.model_nbytes
-    assert not several.refusals
-
-
-def test_a_report_tells_d2_and_coverage_of_other_rows():
-    model = small().fit(X, Y)
-    facts = dict(ReportDisplay.from_estimator(model, X, Y).facts)
-    assert facts["numbers"].endswith("predicted at levels 0.9, 0.1, 0.5, 0.7, 0.3")
-    assert facts["D2"].startswith(f"{model.score(X, Y):.4f} of 900 other rows")
-    covered = (Y[:, None] <= model.predict(X)).mean(axis=0)
-    shares = [float(own) for own in facts["share at or below 0.9, 0.1, 0.5, 0.7"].split(", ")[:4]]
-    np.testing.assert_allclose(shares, covered[:4], atol=1e-4)
-    display = PartitionDisplay.from_estimator(model, X=X, y=Y)
-    assert (display.names[-1], display.measured_as) == ("y, level 0.9", "levels")
-    np.testing.assert_array_equal(display.y, Y)

@@ -21,24 +21,19 @@ from small import (
     set_sizes,
     small_leaves,
     task_memory,
-    tiny_tiles,
 )
 from support import Calls, checkers, few, load_real, path_of
 from writes import StopError, Writes
 
 from daskls import (
     DataError,
-    LocalSamplingSVC,
     MemoryPlanError,
-    NeighborSamplingSVC,
     NonConvergenceWarning,
 )
 from daskls.errors import ParameterError
 from daskls.methods.sampling import balls, train
 from daskls.methods.sampling.parts import read_part
-from daskls.methods.sampling.search import stalls
 from daskls.partition.shuffle import shuffle_numbers
-from daskls.records import MIB
 
 N = 1500
 QUERIES = np.random.default_rng(7).random((300, 2))
@@ -145,73 +140,6 @@ def test_the_smallest_error_wins_and_the_first_of_equal_ones(make):
     assert model.fit_report_.n_rows[0] == path.n_rows[0] < path.n_rows[-1]
 
 
-@pytest.mark.parametrize("kernel", ["poly", "linear"])
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_kernels_and_several_classes(make, kernel):
-    X, _ = checkers(N)
-    # Three stripes, which every kernel can tell apart.
-    labels = np.array(["c", "a", "b"])[(X.sum(axis=1) * 1.5).astype(int)]
-    model = make(kernel=kernel, gamma=None).fit(X, labels)
-    svc = SVC(C=10.0, kernel=kernel).fit(X, labels)
-    assert model.score(X, labels) > svc.score(X, labels) - 0.03
-    gamma = 1.0 if kernel == "linear" else 1.0 / (2 * X.var())
-    assert model.fit_report_.gamma[0] == pytest.approx(gamma)
-
-
-def test_the_cut_of_waiting_pairs_leaves_no_trace(monkeypatch):
-    X, y = checkers(N)
-    reference = small_local().fit(X, y)
-    tiny_tiles(monkeypatch, WAITING_PAIRS=20, MARKED_PAIRS=30)
-    assert_same_bits(reference, small_local().fit(X, y))
-
-
-def rare_rows(n_rare):
-    """Return rows of which the first few, and no others, are of the second class."""
-    X = np.random.default_rng(0).random((N, 2))
-    return X, (np.arange(N) < n_rare).astype(int)
-
-
-def test_a_subsample_of_one_class_is_passed_over():
-    X, y = rare_rows(12)
-    slow = SlowSampling(X, y, 0.2, 4, 10.0, 20.0, 0)
-    parts = [slow.order[i : i + slow.size] for i in range(0, slow.n_sampled, slow.size)]
-    with_both = [len(set(y[part].tolist())) > 1 for part in parts]
-    assert set(with_both) == {True, False}
-    model = small_local(radius_scale=0.5).fit(X, y)
-    assert model.n_initial_support_ == len(slow.support_of_subsamples())
-
-
-def test_more_neighbors_than_rows_are_all_rows():
-    X, y = checkers(400)
-    model = small_near(n_neighbors=10**6).fit(X, y)
-    assert model.path_.n_rows[1:].tolist() == [360] * (len(model.path_) - 1)
-
-
-def test_balls_of_radius_0_hold_copies_of_their_centers(kept_parts):
-    # Two spots, each of both classes: the nearest others of every support row are its copies.
-    X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 300, axis=0)
-    rng = np.random.default_rng(0)
-    y = rng.random(600) < np.repeat([0.3, 0.7], 300)
-    model = small_local(0.3, n_subsamples=3).fit(X, y)
-    radii = read_part(path_of(model), balls.RADII, 0, 0, ("radii",))["radii"]
-    assert (radii == 0).all()
-    assert len(model.path_) == 1
-    assert model.path_.n_rows[0] > model.n_initial_support_
-    assert model.predict([[0.0, 0.0], [1.0, 1.0]]).tolist() == [False, True]
-
-
-def test_the_search_passes_over_balls_without_rows():
-    # Far apart: the balls of the first steps hold nobody.
-    grid = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), axis=-1).reshape(-1, 2)
-    y = (grid.sum(axis=1) > 38).astype(int)
-    model = small_local(0.3, gamma=0.05).fit(grid, y)
-    path = model.path_
-    assert path.radius_scale[0] == 0.1
-    assert path.n_rows[0] == model.n_initial_support_
-    assert len(path) > 1
-    assert path.radius_scale[1] > 0.25
-
-
 @pytest.mark.parametrize("most", [700, 90])
 def test_the_rows_that_a_task_may_draw_leave_no_trace(most, monkeypatch):
     X, y = checkers(N)
@@ -240,18 +168,6 @@ def test_a_ball_that_draws_more_than_a_task_holds_is_refused(monkeypatch):
     ):
         small_local(radius_scale=3.0).fit(X, y)
     small_local(radius_scale=0.01).fit(X, y)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [LocalSamplingSVC, NeighborSamplingSVC])
-def test_few_rows_give_large_enough_subsamples(make):
-    X, y = checkers(N, n_classes=3)
-    params = {"C": 10.0, "gamma": 20.0, "random_state": 0}
-    given = {
-        "sample_fraction": 600 / N,
-        **({"n_subsamples": 10} if make is LocalSamplingSVC else {}),
-    }
-    assert_same_bits(make(**given, **params).fit(X, y), make(**params).fit(X, y))
 
 
 REFUSED = [
@@ -377,36 +293,3 @@ def test_of_the_squared_hinge_the_model_is_the_svm_of_its_sample(name, make, kep
     assert abs(model.path_.n_support[best] - len(svc.support_)) <= 2
     hinge = small(0.3, C=2.0, gamma=0.05, **params).fit(X, y, sample_weight=weights)
     assert np.abs(hinge.decision_function(X) - expected).max() > 0.05
-
-
-def test_a_matrix_of_the_squared_hinge_that_fits_no_worker_is_refused():
-    X, y = checkers(6000)
-    with task_memory(110 * MIB):
-        small_near(0.4).fit(X, y)
-        with pytest.raises(MemoryPlanError, match=r"lower sample_fraction .*, or give loss=.hinge"):
-            small_near(0.4, loss="squared_hinge").fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("errors", "patience", "least", "is_over"),
-    [
-        ([0.5, 0.6], 2, 0.0, False),
-        ([0.5, 0.6, 0.5], 2, 0.0, True),
-        ([0.5, 0.6, 0.4, 0.45], 2, 0.0, False),
-        ([0.5, 0.6, 0.4, 0.45, 0.4], 2, 0.0, True),
-        ([0.5, 0.4, 0.45, 0.399], 2, 0.01, True),
-        ([0.5], 1, 0.01, False),
-        ([0.5, 0.4], 1, 0.01, False),
-    ],
-)
-def test_a_search_ends_where_the_last_steps_are_no_better(errors, patience, least, is_over):
-    assert stalls(errors, patience, least) == is_over
-
-
-def test_a_product_in_several_columns_is_the_same_answer(monkeypatch):
-    X, y = checkers(N)
-    model = small_local().fit(X, y)
-    assert model.fit_report_.n_support[0] > 100
-    whole = model.decision_function(QUERIES)
-    tiny_tiles(monkeypatch, TILE_COLUMNS=60)
-    np.testing.assert_allclose(model.decision_function(QUERIES), whole, rtol=1e-10, atol=1e-10)

@@ -11,7 +11,7 @@ from peaks import peak_of
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.svm import SVC, SVR
-from support import PAPERS, checkers, compiled, few
+from support import checkers, compiled, few
 
 from daskls import (
     KNNSVC,
@@ -109,22 +109,6 @@ def test_what_is_not_given_is_chosen_once_for_all_squares_of(kind, kernel):
     assert len(np.unique(report.gamma)) == len(report) > 1
 
 
-def test_given_values_are_taken_as_they_are():
-    # 1 / (2 * (1 / (2 * 49))) is not 49.
-    model = squares_of(150, loss="squared_error", C=49.0, random_state=0).fit(X, Y)
-    assert set(model.fit_report_.C) == {49.0}
-    model = squares_of(150, loss="squared_error", gamma=7.0, random_state=0).fit(X, Y)
-    assert set(model.fit_report_.gamma) == {7.0}
-    model = squares_of(150, loss="squared_error", C=[3.0, 30.0], random_state=0).fit(X, Y)
-    assert set(model.fit_report_.C) <= {3.0, 30.0}
-
-
-def test_cells_of_one_class_say_so():
-    X = np.r_[np.zeros((50, 1)), np.ones((50, 1))] + np.random.default_rng(0).random((100, 1)) * 0.1
-    model = squares_of(50, **GIVEN, random_state=0).fit(X, np.repeat([0, 1], 50))
-    assert model.decision_function([[0.0], [1.0]]).tolist() == [-1.0, 1.0]
-
-
 REFUSED = [
     ({"cv": 3}, "cv=3 has no effect with loss='squared_error'"),
     ({"search": "full"}, "search='full' has no effect"),
@@ -196,16 +180,6 @@ def test_hinge_cells_of_plain_distances_are_those_of_svc(kernel, gamma, spread):
     found = model.fit(rows, y).decision_function(queries)
     expected = mean_of_svcs(X, y, Q, kernel=partial(kernel, gamma=gamma), C=10.0)
     np.testing.assert_allclose(found, expected, atol=2e-3)
-
-
-def test_widths_of_the_laplacian_kernel_are_multiples_of_its_own_distances():
-    params = {"loss": "squared_error", "kernel": "laplacian", "random_state": 0}
-    # Eight copies of each feature in another unit: all distances are 16 times as large.
-    one, other = (squares_of(**params).fit(rows, Y) for rows in (X, 2 * np.tile(X, 8)))
-    np.testing.assert_allclose(other.fit_report_.gamma * 16, one.fit_report_.gamma, rtol=1e-6)
-    given = squares_of(**{**PAPERS, "kernel": "laplacian", "C": 1.0, "gamma": 1.0}).fit(X, Y)
-    largest = np.abs(X - X.mean(axis=0)).sum(axis=1).max()
-    np.testing.assert_allclose(given.fit_report_.radius, largest, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [FalkSVC, KNNSVC, LocalSamplingSVC])

@@ -1,6 +1,5 @@
 """Queries gathered by bundle get the answers of those in blocks, from one read of each model."""
 
-import logging
 from types import SimpleNamespace
 
 import dask
@@ -20,7 +19,6 @@ from daskls import FalkSVC, StoreError, VoronoiSVC
 from daskls.methods import predict, to_zarr
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
 from daskls.plan.prediction import PredictionPlan
-from daskls.store.artifact import Artifact
 from daskls.store.exchange import Exchange
 from daskls.store.folder import Folder
 
@@ -101,21 +99,6 @@ def test_any_chunks(labels, tmp_path_factory, chunks, most, dtype, low, seed):
     with dask.config.set(scheduler="threads"):
         found = write(labels, SCORES, lazy, tmp_path_factory.mktemp("any") / "out", most)
     same(found, predict.predict_array(rows, labels._handle, SCORES))
-
-
-def test_each_model_is_read_once(tmp_path, monkeypatch):
-    # Of many bundles, with fewer queries than a block.
-    monkeypatch.setattr("daskls.plan.bundles.MIN_BUNDLE_WORK", 1)
-    model = small("VoronoiSVC").fit(X, CODES)
-    read = Calls(
-        monkeypatch, Artifact, "read", lambda part, name, *at, **_: (part.key, name, *map(str, at))
-    )
-    rows = da.from_array(QUERIES, chunks=(300, 2))
-    write(model, model.classes_, rows, tmp_path / "out", 300)
-    n_read = read.counter()
-    models = [n for (_, name, *_), n in n_read.items() if name == "coef"]
-    assert len(models) == len(model._reader.bundles) > 1
-    assert set(models) == {1}
 
 
 def test_with_a_client(labels, client, tmp_path):
@@ -236,12 +219,3 @@ def test_queries_are_gathered_where_that_spares_more_than_it_moves(
         other = model.plan((n_rows, 28), **where).prediction
         assert not other.pays_to_gather
         assert other.nbytes == other.by_block_nbytes
-
-
-def test_what_is_read_is_said(labels, tmp_path, caplog):
-    seen = []
-    with caplog.at_level(logging.INFO, "daskls"):
-        labels.predict_to_zarr(QUERIES, tmp_path / "out", seen.append)
-    assert "900 rows, gathered by bundle, reads about" in caplog.text
-    assert {progress.stage for progress in seen} == {"regroup", "predict", "order"}
-    assert all(own.done == own.total for own in seen[1::2] if own.stage != "predict")

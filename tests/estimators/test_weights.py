@@ -5,7 +5,6 @@ from decimal import Decimal
 
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
 import zarr
 from small import CLASSIFIERS, small
@@ -21,22 +20,6 @@ X, Y = checkers(N)
 
 def all_but_fingerprint(model):
     return {name: bits for name, bits in model_bits(model).items() if name != "fingerprint"}
-
-
-def test_rows_of_weight_0_are_as_if_not_there(set_block_nbytes):
-    X, Y = checkers(N, n_classes=3)
-    set_block_nbytes(1)
-    weights = np.random.default_rng(0).choice([0.0, 0.5, 3.0], N)
-    # A whole block without weight, and a class that only such rows hold.
-    weights[100:200] = 0.0
-    y = Y.copy()
-    y[100:150] = 9
-    kept = weights > 0
-    rows = [da.from_array(a, chunks=(50, *a.shape[1:])) for a in (X, y, weights)]
-    model = small_svc().fit(*rows)
-    assert model.classes_.tolist() == [0, 1, 2]
-    assert model.fit_report_.n_rows.sum() == kept.sum()
-    assert_same_model(model, small_svc().fit(X[kept], y[kept], weights[kept]))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -133,12 +116,6 @@ def test_taken_alike_and_kept(y, plain, tmp_path):
             assert model.score(X, hold(kind, y, tmp_path)) == expected.score(X, y)
 
 
-def test_text_of_a_zarr_array(tmp_path):
-    y = hold("zarr", TAKEN["text of NumPy 2"], tmp_path)
-    for given in (y, tmp_path / "y"):
-        assert small_svc().fit(X, given).classes_.tolist() == ["left", "right"]
-
-
 # A list of numbers, or of rows, is something else.
 HELD = [
     (name, kind)
@@ -160,17 +137,6 @@ def test_refused_alike(name, kind, plain, tmp_path):
         plain.score(X, hold(kind, y, tmp_path))
 
 
-def test_a_column_of_pandas(plain):
-    for kind in ("int64", "Int64", "boolean", "category"):
-        model = small_svc().fit(X, pd.Series(Y).astype(kind))
-        np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
-    text = pd.Series(TAKEN["text"])
-    for kind in ("str", "object", "category"):
-        assert small_svc().fit(X, text.astype(kind)).classes_.tolist() == ["left", "right"]
-    with pytest.raises(DataError, match=rf"y holds .* in row {FIRST}; labels"):
-        small_svc().fit(X, text.mask(Y == 0))
-
-
 WEIGHTS = {
     "number": (2.0, r"sample_weight is 2\.0, a single value; give one number per row"),
     "text": (np.full(N, "1"), "sample_weight has dtype <U1, but weights are numbers"),
@@ -188,12 +154,6 @@ def test_weights_that_are_none(name, plain):
     for call in (small_svc().fit, plain.score):
         with pytest.raises(DataError, match=message):
             call(X, Y, weights)
-
-
-def test_weights_of_whole_numbers_and_booleans():
-    expected = small_svc().fit(X, Y, np.arange(N) % 2.0)
-    for weights in (np.arange(N) % 2, np.arange(N) % 2 == 1, (np.arange(N) % 2).tolist()):
-        assert_same_model(small_svc().fit(X, Y, weights), expected)
 
 
 def masked(values):
