@@ -93,7 +93,7 @@ def ordered(X, query, k, n_inner):
 
 @REAL
 @pytest.mark.parametrize("n_inner", [K, 13])
-@pytest.mark.parametrize("name", ["heart", "ionosphere", "haberman"])
+@pytest.mark.parametrize("name", ["ionosphere", "haberman"])
 def test_each_query_has_the_candidate_that_its_neighbors_choose(name, n_inner, monkeypatch):
     X, y = rows_of(name)
     chosen, fit = [], HingeNeighborhoods.fit_neighborhood
@@ -123,7 +123,7 @@ def test_each_query_has_the_candidate_that_its_neighbors_choose(name, n_inner, m
 
 
 @REAL
-@pytest.mark.parametrize("name", ["heart", "ionosphere", "haberman"])
+@pytest.mark.parametrize("name", ["ionosphere", "haberman"])
 def test_a_filter_chooses_without_the_row_that_it_judges(name):
     X, y = rows_of(name)
     noise = KNNSVMNoiseFilter(K, selection="each", n_inner=20, **EXACT).fit(X, y)
@@ -139,7 +139,7 @@ def test_a_filter_chooses_without_the_row_that_it_judges(name):
 
 @REAL
 @pytest.mark.parametrize("selection", [None, "each"])
-@pytest.mark.parametrize("name", ["heart", "haberman", "segmentation", "cmc"])
+@pytest.mark.parametrize("name", ["haberman", "segmentation"])
 def test_each_query_has_the_sigmoid_of_its_neighbors(name, selection, monkeypatch):
     # At the usual, clipped gap of a search up to 3 of 40 choices on haberman are others.
     monkeypatch.setattr(width, "CLIPPED", UNCLIPPED)

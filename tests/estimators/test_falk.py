@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from small import small_leaves, task_memory
 from support import checkers, few
 
-from daskls import FalkSVC, FalkSVR, KernelKNNRegressor, MemoryPlanError
+from daskls import FalkSVR, KernelKNNRegressor, MemoryPlanError
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.methods.scores import model_scores
 from daskls.seeds import SELECTED_ROWS
@@ -157,33 +157,6 @@ def ridge_values(rows, y, weights, asked, C=50.0, gamma=3.0):
     """Return the values of kernel ridge with an offset, which is not penalized, in float64."""
     alpha, b = naive.bordered_ridge(rbf_kernel(rows, gamma=gamma), y, 1 / (2 * C * weights))
     return rbf_kernel(asked, rows, gamma=gamma) @ alpha + b
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("assign", ["point", "center"])
-@pytest.mark.parametrize("y", [NUMBERS[:, None], TWO], ids=["one", "two"])
-def test_the_model_of_the_nearest_center_answers(y, assign):
-    model = small_svr(60, assign=assign, n_assigned=20).fit(
-        ROWS, y if y.shape[1] > 1 else y[:, 0], WEIGHTS
-    )
-    found = model.predict(ASKED).reshape(80, -1)
-    # The centers are those of the classifier, whose tests know them.
-    twin = FalkSVC(60, C=1.0, gamma=3.0, selection=None, n_assigned=20, assign=assign)
-    twin = twin.set_params(random_state=0).fit(ROWS, NUMBERS.mean() < NUMBERS, WEIGHTS)
-    numbers = center_rows(model._reader)[1]
-    assert numbers.tolist() == center_rows(twin._reader)[1].tolist()
-    assert 5 < len(numbers) < 100
-    if assign == "center":
-        owners = numbers[[nearest_rows(ROWS[numbers], query, 1)[0] for query in ASKED]]
-        assert not model._reader.root.store.exists("rows")
-    else:
-        slow = SlowFalk(ROWS, NUMBERS, 60, 20, 50.0, 3.0, 0)
-        owners = slow.owner[[nearest_rows(ROWS, query, 1)[0] for query in ASKED]]
-    expected = np.empty_like(found)
-    for i, center in enumerate(owners.tolist()):
-        near = nearest_rows(ROWS, ROWS[center], 60)
-        expected[i] = ridge_values(ROWS[near], y[near], WEIGHTS[near], ASKED[i : i + 1])[0]
-    assert (np.abs(found - expected) <= 1e-4 * y.std(axis=0)).all()
 
 
 def test_a_neighborhood_of_all_rows_is_the_usual_kernel_ridge():

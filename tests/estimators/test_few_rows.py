@@ -67,16 +67,6 @@ def test_folds_that_no_class_fills_are_refused(model):
         model.fit(X, y)
 
 
-@pytest.mark.parametrize("selection", ["local", "each"])
-def test_neighborhoods_of_fewer_inner_rows_than_folds_are_counted(selection):
-    X, y = checkers(100, noise=0.0)
-    model = FalkSVC(20, n_assigned=4, selection=selection, C=[1.0, 10.0], random_state=0)
-    with pytest.warns(UserWarning, match="have 4 inner rows, fewer than cv=5") as caught:
-        model.fit(X, y)
-    (message,) = [str(warning.message) for warning in caught]
-    assert message.startswith("10 " if selection == "local" else f"{model.n_cells_} ")
-
-
 @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("labels", [["b", "a"], [1, 0]])
 def test_probabilities_of_rows_too_few_to_hold_out(labels, kind):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small import set_sizes, small
 
-from daskls import FalkSVC, RandomChunkSVC, VoronoiSVC
+from daskls import FalkSVC, VoronoiSVC
 from daskls.errors import DasklsError
 from daskls.methods import held_out
 from daskls.methods.held_out import HeldOutRows
@@ -165,8 +165,6 @@ HINGE = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
 ABSENT = [
     (VoronoiSVC(probability=False), r'probability=False\. Pass probability="auto"'),
     (VoronoiSVC(**HINGE), r"loss='hinge' has none\. Pass probability=True"),
-    (VoronoiSVC(probability=False, **HINGE), r"probability=False\. Pass probability=True"),
-    (RandomChunkSVC(loss="squared_error"), r"RandomChunkSVC has none\. Pass probability=Tr"),
     (FalkSVC(), r"FalkSVC has none\. Pass probability=True"),
 ]
 

@@ -87,18 +87,6 @@ def test_rows_keep_their_labels(name, tmp_path, of_table, of_array):
     assert (of_table if lazy else of_array).score(rows, labels) == 1
 
 
-@pytest.mark.parametrize("of", ["series", "array"])
-def test_weights_of_lazy_rows(of):
-    w = pd.Series(np.arange(N) % 3 != 0, dtype=float)
-    lazy = cut(w, 20, 100) if of == "series" else da.from_array(w.to_numpy(), chunks=70)
-    kept = np.flatnonzero(w)
-    model = nearest().fit(cut(FRAME, 60, 90), cut(LABELS, 200), sample_weight=lazy)
-    want = nearest().fit(X[kept], Y[kept]).predict(X)
-    np.testing.assert_array_equal(model.predict(FRAME), want)
-    y = np.where(np.arange(N) % 3 == 0, "none", Y)
-    assert nearest().fit(X, Y).score(X, pd.Series(y), sample_weight=lazy) == 1
-
-
 def test_pairs_that_are_refused():
     with pytest.raises(DataError, match=r"X is a table, but y is of type ndarray.*fit\(X, NAME\)"):
         nearest().fit(cut(FRAME, 60), Y)

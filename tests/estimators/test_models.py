@@ -3,7 +3,6 @@
 import copy
 import gc
 import json
-import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -26,7 +25,6 @@ from support import (
 )
 
 import daskls
-from daskls.store.objects import TemporaryFolder
 
 N = 500
 X, Y = checkers(N)
@@ -166,15 +164,3 @@ def test_two_equal_fits_at_once_fill_two_stores(two_workers, tmp_path):
             for name in "ab"
         ]
         assert_same_model(*(own.result() for own in begun))
-
-
-def test_a_fork_does_not_remove_its_parents_folder():
-    folder = TemporaryFolder()
-    child = os.fork()
-    if child == 0:
-        folder._finalizer()
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert folder.where.exists()
-    folder._finalizer()
-    assert not folder.where.exists()

@@ -17,13 +17,11 @@ from support import (
     small_svc,
 )
 
-import daskls
-from daskls.errors import DamageError, MemoryPlanError, StoreError
+from daskls.errors import MemoryPlanError
 from daskls.methods.cells.method import CellMethod
 from daskls.partition.base import KINDS
 from daskls.partition.stored import model_partition
 from daskls.partition.tree import no_cuts
-from daskls.store.artifact import open_artifact, write_artifact
 from examples import load_example
 
 N = 700
@@ -110,19 +108,3 @@ def test_a_kind_that_leaves_a_cell_too_large_is_refused(clusters, monkeypatch):
     # Equal rows are one cell of any size: no kind could cut them.
     X = np.repeat([[0.25, 0.75]], N, axis=0)
     assert small_svc(cell_size=CELL_SIZE).fit(X, checkers(N)[1]).n_cells_ == 1
-
-
-def test_a_damaged_partition_is_refused(tmp_path):
-    store = tmp_path / "m"
-    fit(store=store)
-    index = open_artifact(store, "index")
-    arrays, attrs = {name: index.read(name) for name in index.names}, dict(index.attrs)
-    for changed, of_attrs, error, message in (
-        ({"children": np.zeros_like(arrays["children"])}, {}, DamageError, str(store)),
-        ({"branch_nodes": arrays["branch_nodes"][1:]}, {}, DamageError, str(store)),
-        ({}, {"base": "Chunks", "n_rows": 9, "n_leaves": 3, "seed": 0}, DamageError, str(store)),
-        ({}, {"base": "Quadtree"}, StoreError, "kind 'Quadtree', which this daskls does not know"),
-    ):
-        write_artifact(store, "index", {**arrays, **changed}, {**attrs, **of_attrs}, replace=True)
-        with pytest.raises(error, match=message):
-            daskls.load(store)

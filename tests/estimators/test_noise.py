@@ -76,13 +76,6 @@ def test_a_data_set_is_cleaned(flipped, tmp_path):
         noise.clean_dataset(source, target)
 
 
-def test_more_classes_and_the_threshold():
-    X, y = checkers(600, n_classes=4, noise=0.1)
-    noise = KNNSVMNoiseFilter(30, threshold=0.2, **PARAMS).fit(X, y)
-    np.testing.assert_array_equal(noise.keep_, noise.proba_ >= 0.2)
-    assert noise.set_params(threshold=0.8).keep_.sum() < (noise.proba_ >= 0.2).sum()
-
-
 def test_rows_are_resampled(flipped, tmp_path):
     X, y, _ = flipped
     noise = FalkNoiseFilter(60, **PARAMS)

@@ -8,13 +8,12 @@ import zarr
 from distributed import Client
 from peaks import peak_of
 from small import small
-from support import Calls, CountingScheduler, checkers, small_svc, start_cluster, tiny_blocks
+from support import CountingScheduler, checkers, small_svc, start_cluster, tiny_blocks
 
 from daskls import DataError, StoreError
 from daskls.errors import MemoryPlanError
 from daskls.methods import predict
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
-from daskls.store.caches import BASELINE_NBYTES
 
 N = 600
 X, Y = checkers(N, seed=1)
@@ -153,38 +152,6 @@ def small_workers():
     names = ("target", "spill", "pause")
     with dask.config.set({f"distributed.worker.memory.{name}": False for name in names}):
         yield
-
-
-def rows_of_blocks(monkeypatch, build):
-    """Return the rows of each block, or part of a chunk, that a lazy answer is made of."""
-    seen = Calls(monkeypatch, predict, "_answer", lambda reader, X, *_: len(X))
-    build()
-    return seen.keys
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_threads", [1, 4])
-def test_blocks_follow_the_memory_of_a_workers_thread(
-    n_threads, monkeypatch, tmp_path, small_workers
-):
-    model = ten_classes()
-    asked = da.from_array(MANY, chunks=(1000, 2))
-    task = (int((470 << 20) * 0.8) - BASELINE_NBYTES) // n_threads
-    most = task // 3 // row_nbytes(model._reader, 2, 8, model.classes_)
-    assert 5_000 < most < len(MANY)
-    expected = model.predict(MANY)
-    limited = start_cluster(1, n_threads, "470MiB", processes=False)
-    with limited as cluster, Client(cluster, set_as_default=False) as client:
-        own = model.set_params(client=client)
-        lazy = own.predict(asked)
-        for answer in (
-            lambda: np.testing.assert_array_equal(client.compute(lazy).result(), expected),
-            lambda: own.predict_to_zarr(asked, tmp_path / "out"),
-        ):
-            found = rows_of_blocks(monkeypatch, answer)
-            assert sum(found) == len(MANY)
-            # As large as whole chunks allow, and not larger.
-            assert most - 1000 < max(found) <= most
 
 
 def test_a_chunk_whose_answers_no_worker_holds_is_refused(small_workers):

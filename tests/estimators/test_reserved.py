@@ -24,7 +24,6 @@ from reserves import (
 )
 from scipy import stats
 from sklearn.base import clone
-from small import assert_same_bits
 from support import few
 
 from daskls import RandomChunkSVC, RandomChunkSVR, StoreError
@@ -74,19 +73,6 @@ def held_by(reserve, model):
         counts = own.n_negatives, own.n_positives
         return held_out(reserve.X, reserve.y, reserve.y, counts)
     return held_out(reserve.X, reserve.y, np.zeros(len(reserve.X)), (own.n_rows,))
-
-
-@of_both
-def test_of_weights_of_rows_it_counts_alone_whether_they_are_0(reserve):
-    n = len(reserve.X)
-    weights = np.random.default_rng(1).uniform(0.5, 2, n) * (np.arange(n) % 4 > 0)
-    kept = weights > 0
-    model = reserve.make().fit(reserve.X[kept], reserve.y[kept], weights[kept])
-    lazy = da.from_array(reserve.X, chunks=(250, 2))
-    assert_same_bits(model, reserve.make().fit(lazy, reserve.y, weights))
-    plain = fit(reserve)
-    heavy = reserve.make().fit(reserve.X, reserve.y, np.where(held_by(reserve, plain), 7.0, 1.0))
-    np.testing.assert_array_equal(answers(reserve, heavy), answers(reserve, plain))
 
 
 @of_both

@@ -20,9 +20,8 @@ from small import (
     few_steps,
     set_sizes,
     small_leaves,
-    task_memory,
 )
-from support import Calls, checkers, few, load_real, path_of
+from support import checkers, few, load_real, path_of
 from writes import StopError, Writes
 
 from daskls import (
@@ -31,7 +30,7 @@ from daskls import (
     NonConvergenceWarning,
 )
 from daskls.errors import ParameterError
-from daskls.methods.sampling import balls, train
+from daskls.methods.sampling import train
 from daskls.methods.sampling.parts import read_part
 from daskls.partition.shuffle import shuffle_numbers
 
@@ -140,18 +139,6 @@ def test_the_smallest_error_wins_and_the_first_of_equal_ones(make):
     assert model.fit_report_.n_rows[0] == path.n_rows[0] < path.n_rows[-1]
 
 
-@pytest.mark.parametrize("most", [700, 90])
-def test_the_rows_that_a_task_may_draw_leave_no_trace(most, monkeypatch):
-    X, y = checkers(N)
-    wide = {"radius_scale": 3.0}
-    reference = small_local(**wide).fit(X, y)
-    few_draws(monkeypatch, most)
-    drawn = Calls(monkeypatch, balls, "draw_balls")
-    with one_task(), dask.config.set(scheduler="sync"):
-        assert_same_bits(reference, small_local(**wide).fit(X, y))
-    assert len(drawn) > 1
-
-
 @pytest.mark.parametrize("small", [small_local, small_near])
 def test_what_was_not_solved_is_said(small, monkeypatch):
     few_steps(monkeypatch, 3)
@@ -218,37 +205,6 @@ def test_of_equal_rows_the_larger_class_answers(make):
     assert (model.fit_report_.n_rows[0], model.fit_report_.n_support[0]) == (50, 0)
     weighted = make(0.3).fit(X, y, np.repeat([4.0, 1.0], [20, 30]))
     assert set(weighted.predict(QUERIES)) == {"a"}
-
-
-# A polynomial kernel keeps the kernel values of many queries at once, and needs them all.
-POLY = {"kernel": "poly", "degree": 2, "C": 0.1}
-TOO_LARGE = [
-    (small_local, 1.0, {"n_subsamples": 1}, r"54000 rows.*; raise n_subsamples or lower sample_fr"),
-    (small_near, 1.0, {}, r"A subsample of 54000.*; lower sample_fraction"),
-    (
-        small_local,
-        0.05,
-        {"radius_scale": 2.0, **POLY},
-        r"sample of step 0 .*; give radius_scale below",
-    ),
-    (
-        small_near,
-        0.05,
-        {"n_neighbors": 50, **POLY},
-        r"sample of step [1-9] .*; lower n_neighbors, or",
-    ),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("make", "share", "params", "message"), TOO_LARGE)
-def test_what_fits_no_worker_is_refused_before_its_training(make, share, params, message):
-    X, y = checkers(60_000 if share == 1 else 6000, noise=0.4)
-    with (
-        task_memory((90 if share == 1 else 100) << 20),
-        pytest.raises(MemoryPlanError, match=message),
-    ):
-        make(share, **params).fit(X, y)
 
 
 def test_another_memory_does_not_mix_with_what_a_stopped_search_drew(tmp_path, monkeypatch):

@@ -16,13 +16,11 @@ from support import checkers, compiled, few
 from daskls import (
     KNNSVC,
     FalkSVC,
-    LocalSamplingSVC,
     ParameterError,
     RandomChunkSVC,
     VoronoiSVC,
     VoronoiSVR,
 )
-from daskls.kernels.kernel import KERNELS, kernels_with
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
@@ -81,21 +79,6 @@ def test_absent_classes_stay_below_present_ones_however_low():
     assert (values[:, :3] > -1).all()
     # Some would be lower.
     assert (values[:, :3] == np.nextafter(-1.0, 0.0)).any()
-
-
-def test_partitions_average_clipped_values():
-    params = {**GIVEN, "cell_size": 130, "random_state": 0}
-    model = squares_of(**params, n_partitions=3).fit(X, Y)
-    reader = model._reader
-    views = model._fitted_method().space(reader).find(Q)
-    from daskls.methods.scores import model_scores
-
-    total = np.zeros((len(Q), 3))
-    for cells in views:
-        for cell in np.unique(cells):
-            own = cells == cell
-            total[own] += np.clip(model_scores(reader.read_cell(int(cell)), Q[own], 3), -1, 1)
-    np.testing.assert_allclose(model.decision_function(Q), total / 3, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
@@ -180,14 +163,6 @@ def test_hinge_cells_of_plain_distances_are_those_of_svc(kernel, gamma, spread):
     found = model.fit(rows, y).decision_function(queries)
     expected = mean_of_svcs(X, y, Q, kernel=partial(kernel, gamma=gamma), C=10.0)
     np.testing.assert_allclose(found, expected, atol=2e-3)
-
-
-@pytest.mark.parametrize("kind", [FalkSVC, KNNSVC, LocalSamplingSVC])
-@pytest.mark.parametrize("kernel", sorted({*KERNELS} - {*kernels_with("is_everywhere")}))
-def test_other_methods_refuse_kernels_of_cells_alone(kind, kernel):
-    message = f"'kernel' parameter of {kind.__name__} must be a str among .* Got '{kernel}' instead"
-    with pytest.raises(ValueError, match=message):
-        kind(kernel=kernel).fit(X, Y)
 
 
 @pytest.mark.slow
