@@ -42,7 +42,7 @@ def repeated(counts, seed=2):
     return np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
 
 
-COUNTS = {"twice": np.full(300, 2), "thrice": np.full(300, 3), "some": twenty_of_a_tenth(300)}
+COUNTS = {"thrice": np.full(300, 3), "some": twenty_of_a_tenth(300)}
 
 
 @pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
@@ -137,7 +137,7 @@ OF_SAMPLES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("counts", [np.full(1000, 3), twenty_of_a_tenth(1000)], ids=["3", "some"])
+@pytest.mark.parametrize("counts", [twenty_of_a_tenth(1000)], ids=["some"])
 @pytest.mark.parametrize("model", OF_SAMPLES, ids=lambda model: type(model).__name__)
 def test_what_is_held_out_is_no_copy_of_what_is_trained_on(model, counts):
     X, t, _ = made(1000)

@@ -69,22 +69,17 @@ def test_columns_of_tables_are_refused_by_name(kind, tmp_path):
     told = TOLD.replace("0993.* row 1", r"\d+ in row (1|31)")
     with pytest.raises(DataError, match=f"column 'id' holds {told}"):
         np.asarray(model.predict(table))
-    # Left out, or few enough to be categories of text, they do no harm.
-    assert daskls.VoronoiSVC(**SMALL).fit(table, "t", drop="id").table_.column_names == ["a"]
     if kind in ("CSV", "Parquet"):
         with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
             convert(table, tmp_path / "d", label="t", dtype="float64")
-    text = TABLES["pandas"](ROWS.assign(t=y, id=IDS.astype(str)), tmp_path)
-    assert str(IDS[1]) in TableEncoder("t").fit(text).table_.columns[1].categories
 
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_numbers_to_predict_are_refused(kind, tmp_path):
     with pytest.raises(DataError, match=rf"(target|column) 'id'.*{TOLD.replace(' row 1', '')}"):
         daskls.VoronoiSVR(**SMALL).fit(TABLES[kind](ROWS, tmp_path), "id")
-    for numbers in (IDS, da.from_array(IDS, chunks=20), np.column_stack([y, IDS])):
-        with pytest.raises(DataError, match=f"y holds {TOLD}"):
-            daskls.VoronoiSVR(**SMALL).fit(ROWS[["a"]].to_numpy(), numbers)
+    with pytest.raises(DataError, match=f"y holds {TOLD}"):
+        daskls.VoronoiSVR(**SMALL).fit(ROWS[["a"]].to_numpy(), np.column_stack([y, IDS]))
     np.savez(tmp_path / "t.npz", X=X[:, :1], y=IDS)
     with pytest.raises(DataError, match=r"target 'y' of row 1 .*9007199254740993"):
         daskls.VoronoiSVR(**SMALL).fit(tmp_path / "t.npz")

@@ -120,17 +120,13 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
 DEFAULTS = [
     (VoronoiSVC, {}, (16_000, 63), 4),
     (VoronoiSVC, {}, (15_999, 62), 1),
-    (VoronoiSVC, {}, (4001, 250), 4),
-    (VoronoiSVC, {}, (4000, 250), 1),
     (VoronoiSVC, {"loss": "hinge"}, (16_000, 63), 1),
-    (VoronoiSVR, {}, (16_000, 124), 1),
     (VoronoiSVR, {}, (16_000, 125), 4),
     # Larger cells take longer; smaller ones save nothing that more partitions could use.
     (VoronoiSVC, {"cell_size": 8000}, (40_000, 32), 1),
     (VoronoiSVC, {"cell_size": 300}, (200_000, 32), 2),
-    # Of one feature, or one cell, all would be equal.
+    # Of one feature all would be equal.
     (VoronoiSVR, {}, (2_000_000, 1), 1),
-    (VoronoiSVR, {"cell_size": 5000}, (4001, 500), 1),
     (VoronoiQuantileRegressor, {}, (16_000, 63), 1),
 ]
 

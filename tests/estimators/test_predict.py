@@ -10,7 +10,7 @@ from peaks import peak_of
 from small import small
 from support import CountingScheduler, checkers, small_svc, start_cluster, tiny_blocks
 
-from daskls import DataError, StoreError
+from daskls import DataError
 from daskls.errors import MemoryPlanError
 from daskls.methods import predict
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
@@ -54,23 +54,6 @@ def test_chunks_order_dtype_and_meta(model, many, chunks, monkeypatch):
         assert lazy.dtype == lazy._meta.dtype == plain.dtype
         assert lazy._meta.ndim == plain.ndim
         np.testing.assert_array_equal(lazy.compute(), plain)
-
-
-@pytest.mark.parametrize("kind", ["Dask", "Zarr", "path", "NumPy"])
-def test_predict_to_zarr_equals_predict(model, many, kind, tmp_path, monkeypatch):
-    tiny_blocks(monkeypatch, 120 * 16)
-    rows = {
-        "Dask": da.from_array(QUERIES, chunks=((7, 200, 293), 2)),
-        "Zarr": zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(60, 2)),
-        "path": str(tmp_path / "q"),
-        "NumPy": QUERIES,
-    }[kind]
-    for fitted in (many, model):
-        path = tmp_path / str(len(fitted.classes_))
-        fitted.predict_to_zarr(rows, path)
-        np.testing.assert_array_equal(zarr.open_array(path)[:], fitted.predict(QUERIES))
-    with pytest.raises(StoreError, match="exists already"):
-        model.predict_to_zarr(rows, path)
 
 
 def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_path):

@@ -159,7 +159,7 @@ def test_probabilities_are_near_the_true_ones(kind, k):
     assert log_loss(y_test, found) < best + 0.05 < prior - 0.2
 
 
-@pytest.mark.parametrize(("name", "kind"), list(product(FAMILIES, ["sigmoid", "isotonic"])))
+@pytest.mark.parametrize(("name", "kind"), few(product(FAMILIES, ["sigmoid", "isotonic"]), 4))
 def test_every_method_has_probabilities(name, kind):
     X, y, _ = noisy()
     labels = np.array(["no", "yes"])[y]

@@ -58,10 +58,8 @@ def test_the_error_of_a_cell_is_that_of_rows_left_out():
 AT_9 = np.arange(500) == 9
 REFUSED = [
     (np.where(Y.mean() < Y, "high", "low"), r"y holds <U4, but a regressor needs numbers"),
-    (Y.mean() < Y, r"y holds booleans, but a regressor needs numbers.*VoronoiSVC"),
     (np.where(AT_9, np.nan, Y), r"NaN or infinity, first in row 9"),
     (np.where(AT_9, 1e300, Y), r"y holds 1e\+300 in row 9; numbers up to"),
-    (1j * Y, r"a regressor needs numbers"),
 ]
 
 

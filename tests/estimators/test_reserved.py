@@ -5,7 +5,6 @@ binomial, a search of each row's cell by brute force, and thousands of new rows.
 """
 
 from itertools import product
-from types import SimpleNamespace
 
 import dask.array as da
 import numpy as np
@@ -35,55 +34,18 @@ N_LABELED, N_UNEVEN = 1200, 900
 LABELED, LABELS = overlapping(N_LABELED)
 UNEVEN, NUMBERS = uneven(N_UNEVEN)
 TWO = two_columns(UNEVEN, NUMBERS)
-# Each use: an estimator and its data; the part of a store, which is an attribute as well, and what
-# a fit without it is said to lack; another value of the parameter and how a store tells it from the
-# first; the method whose answers follow from the reserved rows.
-BOUND = SimpleNamespace(
-    **{"make": bounded, "X": LABELED, "y": LABELS},
-    **{"part": "false_alarm", "missing": "threshold", "ask": "decision_function"},
-    **{"other": {"max_false_alarm": 0.2}, "changed": r"rate was 0\.1, is 0\.2"},
-)
-INTERVAL = SimpleNamespace(
-    **{"make": covering, "X": UNEVEN, "y": TWO},
-    **{"part": "interval", "missing": "intervals", "ask": "predict_interval"},
-    **{"other": {"interval": 0.8}, "changed": r"coverage was 0\.9, is 0\.8"},
-)
 ASKED = uneven(3000, seed=9)[0]
 
 
-def fit(reserve, **params):
-    return reserve.make(**params).fit(reserve.X, reserve.y)
-
-
-def answers(reserve, model):
-    return getattr(model, reserve.ask)(ASKED)
-
-
-def found(reserve, model):
-    return getattr(model, f"{reserve.part}_")
-
-
-of_both = pytest.mark.parametrize("reserve", [BOUND, INTERVAL], ids=["bound", "interval"])
-
-
-def held_by(reserve, model):
-    """Return which rows a fit held out."""
-    own = found(reserve, model)
-    if reserve is BOUND:
-        counts = own.n_negatives, own.n_positives
-        return held_out(reserve.X, reserve.y, reserve.y, counts)
-    return held_out(reserve.X, reserve.y, np.zeros(len(reserve.X)), (own.n_rows,))
-
-
-@of_both
-def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(reserve, tmp_path):
-    model = fit(reserve, store=tmp_path / "m")
-    some = held_by(reserve, model) & (np.arange(len(reserve.X)) % 2 == 0)
-    moved = np.where(some[:, None], reserve.X + 0.7, reserve.X)
+def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(tmp_path):
+    model = bounded(store=tmp_path / "m").fit(LABELED, LABELS)
+    counts = model.false_alarm_.n_negatives, model.false_alarm_.n_positives
+    held = held_out(LABELED, LABELS, LABELS, counts)
+    moved = np.where((held & (np.arange(N_LABELED) % 2 == 0))[:, None], LABELED + 0.7, LABELED)
     with pytest.raises(StoreError, match=r"differs: .*rows, labels or weights"):
-        clone(model).fit(moved, reserve.y)
-    with pytest.raises(StoreError, match=reserve.changed):
-        clone(model).set_params(**reserve.other).fit(reserve.X, reserve.y)
+        clone(model).fit(moved, LABELS)
+    with pytest.raises(StoreError, match=r"rate was 0\.1, is 0\.2"):
+        clone(model).set_params(max_false_alarm=0.2).fit(LABELED, LABELS)
 
 
 TEST, TEST_LABELS = overlapping(4000, seed=9)
@@ -100,7 +62,7 @@ def without_bound(model):
         bounded(**HINGE),
         bounded(n_partitions=2, class_weight="balanced"),
         RandomChunkSVC(chunk_size=200, max_false_alarm=RATE, **HINGE),
-        *few([bounded(probability="sigmoid"), bounded(C=None, gamma=None, kernel="auto")], 0),
+        *few([bounded(probability="sigmoid")], 0),
     ],
     ids=str,
 )
@@ -144,11 +106,6 @@ def test_too_few_negatives_are_an_error_with_the_number_needed():
     assert "max_false_alarm to 0.012 or delta to 0.082" in str(caught.value)
     for enough in ({"max_false_alarm": 0.012}, {"max_false_alarm": 0.01, "delta": 0.082}):
         assert 250 <= bounded(**enough).fit(LABELED, y).false_alarm_.n_negatives < 350
-    y[:598] = "calm"
-    for seed in range(3):
-        bound = bounded(max_false_alarm=0.01, random_state=seed).fit(LABELED, y).false_alarm_
-        assert 299 <= bound.n_negatives < 400
-        assert bound.delta <= 0.05
 
 
 NO_BOUND = [
@@ -242,11 +199,8 @@ def test_too_few_rows_are_an_error_with_the_number_needed():
     # What it says is enough.
     assert "lower interval to 0.988" in str(caught.value)
     for rows, coverage, needed in ((170, 0.988, 85), (198, 0.99, 99), (18, 0.9, 9)):
-        for seed in range(2):
-            model = covering(interval=coverage, random_state=seed).fit(
-                UNEVEN[:rows], NUMBERS[:rows]
-            )
-            assert needed <= model.interval_.n_rows < rows
+        model = covering(interval=coverage).fit(UNEVEN[:rows], NUMBERS[:rows])
+        assert needed <= model.interval_.n_rows < rows
 
 
 @pytest.mark.parametrize("coverage", [0.0, 1.0, 90, "0.9"])
@@ -271,12 +225,11 @@ def repeated(n, how, seed=0):
     return rng.permutation(np.repeat(np.arange(n), copies))
 
 
-HOW = few([3, "one row", 2, "a tenth"], 2)
+HOW = few([3, "one row"], 1)
 
 
-@pytest.mark.parametrize("how", [3, "a tenth"])
-def test_copies_are_on_one_side(how):
-    rows = repeated(len(FEW), how)
+def test_copies_are_on_one_side():
+    rows = repeated(len(FEW), "a tenth")
     own, numbers = FEW[rows], FEW_NUMBERS[rows]
     model = covering().fit(own, numbers)
     held = held_out(own, numbers, np.zeros(len(own)), (model.interval_.n_rows,))
@@ -319,5 +272,3 @@ def test_too_few_different_rows_are_an_error_with_the_number_needed():
         ParameterError, match=r"needs 29 distinct rows.* of 60 were drawn.* Fit on more"
     ):
         bounded().fit(LABELED[rows], y)
-    with pytest.raises(ParameterError, match=r"needs 9 distinct rows.*of 120 were drawn.*interval"):
-        covering().fit(FEW[np.arange(120) % 5], FEW_NUMBERS[np.arange(120) % 5])

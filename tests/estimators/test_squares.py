@@ -94,8 +94,6 @@ def test_what_is_not_given_is_chosen_once_for_all_squares_of(kind, kernel):
 
 REFUSED = [
     ({"cv": 3}, "cv=3 has no effect with loss='squared_error'"),
-    ({"search": "full"}, "search='full' has no effect"),
-    ({"tol": 0.1}, "tol=0.1 has no effect"),
     ({"C": 1e29, "gamma": 1e-9}, "leaves a ridge"),
     ({"kernel": "linear"}, "choice of C and gamma by loss='squared_error' is for kernels of"),
     (
@@ -112,8 +110,7 @@ def test_what_has_no_effect_is_refused(params, said):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "spread", "C"),
-    [("linear", 100.0, 10.0), ("linear", 1.0, 1e4), ("poly", 10.0, 0.1), ("rbf", 1.0, 1e8)],
+    ("kernel", "spread", "C"), [("linear", 1.0, 1e4), ("poly", 10.0, 0.1), ("rbf", 1.0, 1e8)]
 )
 def test_coefficients_many_times_their_sum_keep_their_digits(kernel, spread, C):
     rng = np.random.default_rng(0)
@@ -152,7 +149,7 @@ def test_memory_of_a_cell_and_its_model_is_planned(kernel, n_classes, C, n_asked
     assert kept <= solver.model_nbytes(sizes, m) <= 2 * kept
 
 
-@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("spread", [1.0, 1e3])
 @pytest.mark.parametrize("gamma", [3.0, 100.0])
 @pytest.mark.parametrize("kernel", [exponentials, laplacian_kernel])
 def test_hinge_cells_of_plain_distances_are_those_of_svc(kernel, gamma, spread):
@@ -205,7 +202,6 @@ METHODS = {
 KERNELS = [
     {"kernel": "linear"},
     {"kernel": "poly", "degree": 2, "coef0": 0.0},
-    {"kernel": "poly", "degree": 3, "coef0": 0.0},
     {"kernel": "poly", "degree": 2, "coef0": 1.0},
 ]
 

@@ -1,7 +1,6 @@
 """Labels of any kind, and weights of rows and classes: taken or refused alike."""
 
 import datetime
-from decimal import Decimal
 
 import dask.array as da
 import numpy as np
@@ -64,7 +63,6 @@ TAKEN = {
     "float64": Y.astype(float),
     "numbers out of order": two(-1, 10, "i8"),
     "text": two("left", "right", "U5"),
-    "text as objects": two("left", "right"),
     "text of NumPy 2": two("left", "right", np.dtypes.StringDType()),
 }
 # Labels, and what an error says of them: by the kind of the array, or by its first such row.
@@ -76,11 +74,8 @@ REFUSED = {
     ),
     "complex": (Y * 1j, r"y holds complex numbers \(complex128\); .*np\.unique"),
     "date objects": (two(datetime.date(2020, 1, 1), 0), r"y holds .*\(date\) in row ROW; labels"),
-    "Decimal": (two(Decimal(1), Decimal(2)), r"y holds Decimal\('\d'\) \(Decimal\) in row 0; lab"),
     "None": (two(None, "right"), r"y holds None \(NoneType\) in row ROW; labels are .*Remove"),
     "mixed": (two(7, "right"), r"y holds 7 \(int\) in row ROW; labels are .*all of one kind"),
-    "NaN and text": (two(np.nan, "right"), r"y holds nan \(float\) in row ROW; labels"),
-    "tuples": (two((1, 2), (3, 4)), r"y holds \(\d, \d\) \(tuple\) in row 0; labels"),
     "numbers as objects": (two(3, 4), r"y holds \d \(int\) in row 0; .*astype\(int\)"),
 }
 FIRST = int(np.flatnonzero(Y == 0)[0])
@@ -121,7 +116,7 @@ HELD = [
     (name, kind)
     for name in REFUSED
     for kind in ("numpy", "dask", "list")
-    if kind != "list" or name not in ("numbers as objects", "tuples")
+    if kind != "list" or name != "numbers as objects"
 ]
 
 
@@ -141,8 +136,6 @@ WEIGHTS = {
     "number": (2.0, r"sample_weight is 2\.0, a single value; give one number per row"),
     "text": (np.full(N, "1"), "sample_weight has dtype <U1, but weights are numbers"),
     "lazy text": (da.full(N, "1", chunks=90), "sample_weight has dtype <U1, but weights"),
-    "objects": (np.full(N, None), "sample_weight has dtype object, but weights"),
-    "dates": (np.full(N, "2020-01-01", "M8[D]"), r"sample_weight has dtype datetime64\[D\]"),
     "lazy number": (da.asarray(2.0), r"sample_weight must have 1 dimension, got shape \(\)"),
 }
 
@@ -181,9 +174,8 @@ def test_masked_arrays_are_refused(name, lazy, plain):
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_predictions_of_no_rows(name, n_classes, tmp_path):
-    rows, y = checkers(N, n_classes=n_classes)
+def test_predictions_of_no_rows(name, tmp_path):
+    rows, y = checkers(N, n_classes=3)
     model = small(name).fit(rows, np.array(["a", "b", "c"])[y])
     with pytest.raises(DataError, match=r"Found array with 0 sample\(s\) \(shape=\(0, 2\)\)"):
         model.predict(rows[:0])
