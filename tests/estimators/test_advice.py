@@ -93,11 +93,6 @@ RNG = np.random.default_rng(0)
 NOISY = checkers(900, noise=0.2)
 # Nearly always 0, as pixels at the margin: a small spread, but no unit of its own.
 RARE = np.where(np.arange(len(X)) % 450 == 7, 1e-2, 0.0)
-# Something in a row of twenty: its range is next to nothing.
-OFTEN = np.where(np.arange(len(X)) < len(X) // 20, 0.5 + X[:, 0], 0.0)
-OFTEN[0] = 1e-5
-# As images are: 90 features that four directions make up.
-IMAGES = RNG.standard_normal((1200, 4)) @ RNG.standard_normal((4, 90))
 ROWS_16, LABELS_16 = one_sided(16)
 QUIET = {
     "inside the grid": (small_svc(cell_size=150, cv=3, gamma=[0.1, 20.0, 4000.0]), *NOISY),
@@ -108,12 +103,6 @@ QUIET = {
         (np.random.default_rng(3).random(len(X)) < 0.05).astype(int),
     ),
     "a rare feature": (small_svc(), np.c_[X, RARE], Y),
-    "a feature of few rows": (small_svc(), np.c_[X, OFTEN], Y),
-    "few dimensions": (
-        small_svc(cell_size=150, gamma=0.01),
-        IMAGES,
-        (IMAGES[:, 0] > 0).astype(int),
-    ),
     "half of the cells on an edge": (small_svc(cv=3, C=[30.0, 300.0, 3000.0]), X, Y),
     "some cells of one class": (small_svc(), ROWS_16, np.r_[LABELS_16[:800], np.arange(800) % 2]),
     "few labels": (small_svc(cell_size=900, cv=5, loss="squared_error"), X, np.arange(900) // 45),

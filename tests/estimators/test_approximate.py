@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from support import checkers, python_env
 
-import daskls
 from daskls import (
     KNNSVC,
     FalkSVC,
@@ -16,14 +15,12 @@ from daskls import (
     KernelKNNClassifier,
     KernelKNNRegressor,
     ParameterError,
-    StoreError,
 )
-from daskls.errors import DamageError, MemoryPlanError
+from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes
 from daskls.methods.neighborhoods.method import KNN
 from daskls.plan.bundles import Resources
 from daskls.records import SolverSpec
-from daskls.store.caches import drop_caches
 
 APPROXIMATE = {"neighbors": "approximate", "random_state": 0}
 X, Y = checkers(2000)
@@ -39,8 +36,6 @@ def test_the_parameters_have_no_effect_unseen():
         KernelKNNClassifier(n_groups=5).fit(X, Y)
     with pytest.raises(ParameterError, match='Pass neighbors="exact", or another kernel'):
         KernelKNNClassifier(kernel="poly", gamma=1.0, neighbors="approximate").fit(X, Y)
-    with pytest.raises(ValueError, match="'neighbors' parameter"):
-        KernelKNNClassifier(neighbors="nearly").fit(X, Y)
 
 
 def test_exact_neighbors_load_no_pynndescent():
@@ -67,22 +62,6 @@ class TestFitted:
         assert np.mean(np.abs(exact.predict(X) - near.predict(X)) < 0.05) > 0.98
         assert len(near._reader.root.store.names("graphs")) == 1
         assert not exact._reader.root.store.names("graphs")
-
-    def test_a_damaged_graph_is_told_and_made_again(self, tmp_path):
-        store = tmp_path / "m"
-        model = KernelKNNClassifier(5, **APPROXIMATE, store=store).fit(X, Y)
-        expected = model.predict(X)
-        (graph,) = (store / "graphs").iterdir()
-        graph.write_bytes(graph.read_bytes()[:-100] + bytes(100))
-        drop_caches()
-        with pytest.raises(DamageError, match="graphs"):
-            daskls.load(store).predict(X)
-        graph.unlink()
-        drop_caches()
-        with pytest.raises(StoreError, match="graphs lacks"):
-            daskls.load(store).predict(X)
-        again = KernelKNNClassifier(5, **APPROXIMATE, store=store).fit(X, Y)
-        np.testing.assert_array_equal(again.predict(X), expected)
 
     @pytest.mark.parametrize("kind", [KernelKNNClassifier, FalkSVC])
     @pytest.mark.parametrize("name", ODD)

@@ -106,15 +106,6 @@ def test_a_refusal_and_a_wrong_width(model):
         model.predict(np.zeros((2, model._reader.n_features)))
 
 
-def test_a_given_scale_has_a_factor_a_column():
-    factors = [1.0, 2.0, 0.5, 1.0]
-    model = VoronoiSVC(feature_scale=factors, random_state=0).fit(X, Y)
-    marked = list(model._reader.gaps.marked)
-    np.testing.assert_array_equal(model.feature_scale_, [*factors, *(factors[i] for i in marked)])
-    with pytest.raises(daskls.ParameterError, match="holds 5 factors, but X has 4 features"):
-        VoronoiSVC(feature_scale=[*factors, 1.0], random_state=0).fit(X, Y)
-
-
 def test_a_killed_fit_goes_on(tmp_path, monkeypatch):
     def fails(*args):
         raise KeyboardInterrupt

@@ -13,7 +13,6 @@ from daskls.errors import DasklsError
 from daskls.methods import held_out
 from daskls.methods.held_out import HeldOutRows
 from daskls.methods.probability import fit_maps, maps_of, probabilities
-from daskls.store.artifact import open_artifact
 
 N = 300
 C, GAMMA = 4.0, 6.0
@@ -147,15 +146,13 @@ def test_of_many_rows_some_are_drawn_the_same_in_every_partition(monkeypatch):
     assert abs(one.predict_proba(X)[:, 1].mean() - y.mean()) < 0.02
 
 
-def test_maps_of_odds_are_stored_as_such(tmp_path):
+def test_maps_of_odds_are_taken_where_values_are_probabilities():
     rng = np.random.default_rng(0)
     X = rng.random((2000, 1))
     # Values of least squares are probabilities: no sigmoid of them is straight.
     y = rng.random(2000) < X[:, 0]
-    model = squares(cell_size=2000, gamma=1.0, store=tmp_path / "m").fit(X, y)
+    model = squares(cell_size=2000, gamma=1.0).fit(X, y)
     assert maps_of(model._reader).of_odds
-    # Of a daskls that does not know of odds: refused, rather than read as a map of scores.
-    assert open_artifact(tmp_path / "m", "calibration").attrs["of_odds"] is True
     assert np.abs(model.predict_proba(X)[:, 1] - X[:, 0]).mean() < 0.04
 
 

@@ -61,7 +61,6 @@ def test_what_cannot_be_scored(tmp_path):
 TABLE = {
     "width": X[:, 0],
     "flag": X[:, 1] > 0.5,
-    "count": pd.array(np.arange(N), dtype="Int64"),
     "color": np.array(["red", "blue"])[Y],
     "size": pd.Categorical(np.array(["S", "M"])[Y]),
     "day": pd.date_range("2020-01-01", periods=N),

@@ -9,10 +9,8 @@ from support import checkers
 
 from daskls import (
     KNNSVC,
-    FalkNoiseFilter,
     KernelKNNClassifier,
     KernelKNNRegressor,
-    KNNSVMNoiseFilter,
 )
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.store.leaves import open_leaves
@@ -103,17 +101,3 @@ def test_left_out_rows_see_the_nearest_other_rows():
     np.testing.assert_allclose(
         np.ravel(model.selected_["errors"]), wrong / judged, atol=2.5 / judged
     )
-
-
-@pytest.mark.parametrize("noise", [FalkNoiseFilter(60, **PARAMS), KNNSVMNoiseFilter(40, **PARAMS)])
-def test_a_wrong_label_among_copies_is_found(noise):
-    """Copies are neighbors of each other: only the row itself is left out of its own."""
-    X, y = crowded(700, 0.5)
-    own = X[:, 0] == 0.4
-    y[own] = 1
-    wrong = np.flatnonzero(own)[::20]
-    y[wrong] = 0
-    keep = noise.fit(X, y).keep_
-    assert not keep[wrong].any()
-    assert keep[own & (y == 1)].all()
-    assert keep[~own].mean() > 0.8

@@ -74,21 +74,8 @@ def test_cells_of_one_class_and_absent_classes(n_partitions, n_classes):
     slow = SlowModel(path_of(model))
     assert {len(cell["classes"]) for cell in slow.cells} == {1, 2}
     scores = model.decision_function(X[:60]).reshape(60, -1)
-    n_sure = 0
     for found, row in zip(scores.tolist(), X[:60].tolist(), strict=True):
         assert all(map(is_close, found, np.atleast_1d(slow.scores(row))))
-        seen = [slow.pairs(row, p)[0] for p in range(n_partitions)]
-        if all(classes == [1] for classes in seen):
-            n_sure += 1
-            # Of several it wins against every other class by 1: n - 1 votes and that confidence.
-            sure = 2 + 2 / 9 if n_partitions > 1 and n_classes > 2 else 1.0
-            assert found[-1 if n_classes == 2 else 1] == sure
-        if n_classes > 2:
-            absent = set(range(3)).difference(*seen)
-            present = [found[c] for c in range(3) if c not in absent]
-            assert all(found[c] < min(present) for c in absent)
-            assert n_partitions > 1 or all(found[c] == -1.0 for c in absent)
-    assert n_sure > 0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -13,7 +13,7 @@ from small import CLASSIFIERS, assert_same_bits, small
 from support import few
 
 import daskls
-from daskls import DasklsError, KernelKNNClassifier, VoronoiSVC
+from daskls import DasklsError, VoronoiSVC
 from daskls.methods import calibrate
 from daskls.methods.probability import fit_maps, probabilities
 from daskls.solvers.evaluate import fit_sigmoid, sigmoid
@@ -178,14 +178,6 @@ def test_every_method_has_probabilities(name, kind):
     assert (np.diff(found[order, 1]) >= 0).all()
 
 
-def test_votes_are_shares():
-    X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
-    found = KernelKNNClassifier(n_neighbors=3).fit(X, list("aabbc")).predict_proba([[0.1], [10.4]])
-    np.testing.assert_allclose(found, [[2 / 3, 1 / 3, 0], [0, 2 / 3, 1 / 3]])
-    found = KernelKNNClassifier(n_neighbors=3).fit(X, [0, 0, 1, 1, 1]).predict_proba([[0.1]])
-    np.testing.assert_allclose(found, [[2 / 3, 1 / 3]])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["VoronoiSVC", "LandmarkSVC"])
 def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatch):
@@ -215,12 +207,3 @@ def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatc
     assert not [path for path in store.iterdir() if "held-out" in path.name]
     monkeypatch.undo()
     assert_same_bits(small(name, probability=True).fit(X, y), model)
-
-
-def test_maps_weigh_the_rows_that_they_are_fitted_to():
-    X, y, _ = noisy()
-    wrong = np.random.default_rng(4).random(N) < 0.4
-    model = small("VoronoiSVC", probability=True, cell_size=N)
-    weighed = model.fit(X, np.where(wrong, 1 - y, y), np.where(wrong, 1e-9, 1.0)).predict_proba(X)
-    without = model.fit(X[~wrong], y[~wrong]).predict_proba(X)
-    assert log_loss(y, weighed) == pytest.approx(log_loss(y, without), abs=0.03)

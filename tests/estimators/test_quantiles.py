@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import d2_pinball_score
 from support import compiled
 
-from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVR
+from daskls import VoronoiQuantileRegressor, VoronoiSVR
 from daskls.errors import ParameterError
 from daskls.kernels.frame import decide_pairs
 from daskls.solvers.level_losses import Expectile, Pinball
@@ -131,30 +131,12 @@ def test_score_is_the_mean_of_d2_at_the_levels():
             for column, level in enumerate((0.9, 0.3))
         ]
         assert quantiles.score(X, Y, given) == pytest.approx(np.mean(expected), rel=1e-12)
-    assert quantiles.score(X, Y[:, None]) == pytest.approx(quantiles.score(X, Y))
-    with pytest.raises(DataError, match="y has 2 columns, but the model predicts levels"):
-        quantiles.score(X, np.stack([Y, Y], axis=1))
     expectiles = small("expectile", quantile=0.9).fit(X, Y)
     missed = Y - expectiles.predict(X)
     lost = np.average(np.where(missed > 0, 0.9, 0.1) * missed**2, weights=weights)
     best = Expectile().constant(Y, weights, 0.9)
     constant = np.average(np.where(best < Y, 0.9, 0.1) * (Y - best) ** 2, weights=weights)
     assert expectiles.score(X, Y, weights) == pytest.approx(1 - lost / constant, rel=1e-9)
-    # Where y is one number, it is met or it is not.
-    assert [expectiles.score(X, np.zeros(N)), Expectile().d2(Y, Y, 0.5)] == [0.0, 1.0]
-
-
-@compiled
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_cost_is_chosen_and_the_report_tells_d2_of_held_out_rows(loss):
-    model = small(loss, C=None, quantile=(0.1, 0.9)).fit(X, Y)
-    report = model.fit_report_
-    assert (report.n_tried >= 4).all()
-    assert (report.n_classes == 0).all()
-    told = 1 - np.average(report.validation_error, weights=report.n_rows)
-    new = RNG.random((3000, 2))
-    y = 1000 + 50 * (np.sin(6 * new[:, 0]) + (0.2 + new[:, 1]) * RNG.standard_normal(3000))
-    assert told == pytest.approx(model.score(new, y), abs=0.08)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

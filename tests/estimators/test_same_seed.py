@@ -142,8 +142,6 @@ def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(wide, tmp_path):
 LAYOUTS = {
     "C": np.ascontiguousarray,
     "Fortran": np.asfortranarray,
-    "reversed": lambda X: np.ascontiguousarray(X[::-1])[::-1],
-    "every second": lambda X: np.repeat(X, 2, axis=0)[::2],
     "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
     "read-only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
 }

@@ -121,24 +121,6 @@ def test_the_radius_grows_until_two_in_a_row_are_no_better():
     assert over[-1] or path.radius_scale[-1] == 2.0
 
 
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_the_smallest_error_wins_and_the_first_of_equal_ones(make):
-    X, y = checkers(N)
-    model = make().fit(X, y)
-    path, report = model.path_, model.fit_report_
-    best = path[path.validation_error.argmin()]
-    assert report.validation_error[0] == best.validation_error
-    assert (report.n_rows[0], report.n_support[0]) == (best.n_rows, best.n_support)
-    if make is small_local:
-        assert model.radius_scale_ == best.radius_scale < path.radius_scale[-1]
-    y = X[:, 0] > 0.5
-    model = make().fit(X + y[:, None], y)
-    path = model.path_
-    assert len(path) > 1
-    assert (path.validation_error == 0).all()
-    assert model.fit_report_.n_rows[0] == path.n_rows[0] < path.n_rows[-1]
-
-
 @pytest.mark.parametrize("small", [small_local, small_near])
 def test_what_was_not_solved_is_said(small, monkeypatch):
     few_steps(monkeypatch, 3)
@@ -189,16 +171,6 @@ def test_subsamples_of_one_class_are_one_error(make, share, params, rare, messag
     X, y = np.random.default_rng(0).random((N, 2)), (np.arange(N) == rare).astype(int)
     with pytest.raises(DataError, match=message):
         make(share, **params).fit(X, y)
-
-
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
-def test_of_equal_rows_the_larger_class_answers(make):
-    X, y = np.full((50, 2), 0.3), np.repeat(["a", "b"], [20, 30])
-    model = make(0.3).fit(X, y)
-    assert set(model.predict(QUERIES)) == {"b"}
-    assert (model.fit_report_.n_rows[0], model.fit_report_.n_support[0]) == (50, 0)
-    weighted = make(0.3).fit(X, y, np.repeat([4.0, 1.0], [20, 30]))
-    assert set(weighted.predict(QUERIES)) == {"a"}
 
 
 def test_another_memory_does_not_mix_with_what_a_stopped_search_drew(tmp_path, monkeypatch):
