@@ -89,7 +89,6 @@ def one_sided(n_cells):
     return rows, labels
 
 
-RNG = np.random.default_rng(0)
 NOISY = checkers(900, noise=0.2)
 # Nearly always 0, as pixels at the margin: a small spread, but no unit of its own.
 RARE = np.where(np.arange(len(X)) % 450 == 7, 1e-2, 0.0)
@@ -139,13 +138,8 @@ def test_cells_that_do_not_shrink_are_told():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((1200, 90)).astype(np.float32)
     labels = (rows[:, :20].sum(axis=1) > 0).astype(int)
-    params = {
-        "loss": "squared_error",
-        "kernel": "rbf",
-        "feature_scale": None,
-        "C": 1.0,
-        "gamma": 0.01,
-    }
+    params = {"kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01}
+    params["loss"] = "squared_error"
     (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
     assert message.startswith("Within the 8 cells, 9")
     assert "dimensions" in message
@@ -178,9 +172,8 @@ def test_labels_that_are_numbers_are_told():
     assert "VoronoiSVR" in message
 
 
-@pytest.mark.parametrize("held", [{"source_nbytes": 300 << 20}, {"unpack_nbytes": 300 << 20}])
-def test_large_chunks_say_what_they_take(held):
-    rows = BlockRows(da.ones((100, 2)), da.ones((100, 1)), **held)
+def test_large_chunks_say_what_they_take():
+    rows = BlockRows(da.ones((100, 2)), da.ones((100, 1)), source_nbytes=300 << 20)
     with pytest.warns(AdviceWarning, match=r"300 MiB of the 1000 MiB .* about 1,048,576 rows"):
         warn_of_chunks(rows, Resources(2, 1000 << 20))
     with warnings.catch_warnings():

@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score
 from support import assert_same_model, checkers, small_svc
 
 import daskls
-from daskls import DataError, FalkNoiseFilter
+from daskls import DataError
 from daskls.datasets import convert, write
 from daskls.store.dataset import DatasetWriter, open_dataset
 
@@ -109,11 +109,9 @@ def test_the_home_folder_in_every_path(home):
     assert_same_model(daskls.load("~/three"), home / "two")
     model.predict_to_zarr("~/X", "~/labels")
     np.testing.assert_array_equal(zarr.open_array(home / "labels")[:], expected.predict(X))
-    noise = FalkNoiseFilter(30, C=1.0, gamma=1.0, random_state=0).fit("~/data.zarr")
-    assert noise.clean_dataset("~/data.zarr", "~/clean.zarr").n_rows == noise.keep_.compute().sum()
     assert {p.name for p in home.iterdir()} == {
         *("rows.csv", "data.zarr", "board.zarr", "X", "y", "w"),
-        *("one", "two", "three", "labels", "clean.zarr"),
+        *("one", "two", "three", "labels"),
     }
 
 

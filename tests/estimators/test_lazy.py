@@ -7,7 +7,6 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse
 
 from daskls import (
     DataError,
@@ -155,13 +154,6 @@ def test_chunks_of_unknown_sizes(of_array):
     flat = da.Array(flat.dask, flat.name, ((np.nan,) * 4, (2,)), "f8")
     with pytest.raises(DataError, match="chunks of unknown sizes, and its blocks are not arrays"):
         of_array.predict(flat)
-
-
-def test_an_array_of_sparse_blocks_is_refused_before_it_is_computed(of_array):
-    lazy = da.from_array(X, chunks=(60, 2)).map_blocks(scipy.sparse.csr_matrix)
-    for use in (lambda: nearest().fit(lazy, Y), lambda: of_array.predict(lazy)):
-        with pytest.raises(DataError, match=r"X is sparse \(240 x 2\).*X.map_blocks"):
-            use()
 
 
 def test_sparse_columns_are_refused(of_table):

@@ -15,8 +15,6 @@ from daskls import (
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.store.leaves import open_leaves
 
-PARAMS = {"C": 10.0, "gamma": 20.0, "random_state": 0}
-
 
 def crowded(n=900, share=0.5, seed=0):
     """Return rows of a checkerboard; a share of them is one row, with labels of two kinds."""
@@ -39,20 +37,6 @@ def test_votes_count_copies_by_row_number(share):
     np.testing.assert_array_equal(votes, y[near].mean(axis=1) > 0.5)
     np.testing.assert_allclose(means, y[near].mean(axis=1), atol=1e-12)
     assert (near[-2] == np.flatnonzero(X[:, 0] == 0.4)[:15]).all()
-
-
-@pytest.mark.parametrize("share", [0.3, 0.9])
-def test_the_svm_of_a_query_counts_copies(share):
-    X, y = crowded(share=share)
-    k = 120
-    found = KNNSVC(k, tol=1e-7, **PARAMS).fit(X, y).decision_function(QUERIES)
-    for query, value in zip(QUERIES, found, strict=True):
-        near = nearest_rows(X, query, k)
-        if (X[near] == X[near[0]]).all() or len(set(y[near])) == 1:
-            assert np.sign(value) == np.sign(y[near].mean() - 0.5)
-            continue
-        svm = SVC(C=10.0, gamma=20.0, tol=1e-9).fit(X[near], y[near])
-        assert value == pytest.approx(svm.decision_function(query[None])[0], rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9])

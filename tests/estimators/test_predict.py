@@ -66,20 +66,6 @@ def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_p
     model.predict_to_zarr(da.from_array(QUERIES, chunks=100), tmp_path / "out")
 
 
-@pytest.mark.parametrize("n_blocks", [6, 30])
-def test_tasks_of_a_fit_grow_with_blocks_plus_bundles(n_blocks, set_block_nbytes):
-    set_block_nbytes(1)
-    scheduler = CountingScheduler()
-    chunks = N // n_blocks
-    with dask.config.set(scheduler=scheduler, num_workers=2):
-        model = small_svc(cell_size=30).fit(
-            da.from_array(X, chunks=(chunks, 2)), da.from_array(Y, chunks=chunks)
-        )
-    # Three passes over the blocks (labels, sample, exchange), then the bundles.
-    assert sum(scheduler.n_tasks) <= 3 * 4 * n_blocks + model.n_cells_ + 10
-    assert len(scheduler.n_tasks) <= 6
-
-
 pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 
 RNG = np.random.default_rng(0)
@@ -105,7 +91,6 @@ CASES = {
     "scores": ("VoronoiSVC", {**TEN, "n_partitions": 2}, DIGITS, SCORES),
     "probabilities": ("VoronoiSVC", {**TEN, "probability": True}, DIGITS, PROBABILITIES),
     "votes": ("VoronoiSVC", {}, DIGITS, SCORES),
-    "two classes": ("VoronoiSVC", {}, DIGITS > 5, None),
     "centers": ("FalkSVC", {"assign": "k_centers", "n_centers": 4}, DIGITS % 3, SCORES),
     "landmarks": ("LandmarkSVC", {"C": 1.0, "gamma": None}, DIGITS, None),
     "numbers": ("VoronoiSVR", {"feature_scale": "spread"}, np.c_[[NUMBERS] * 6].T, OF_NUMBERS),

@@ -145,7 +145,7 @@ REFUSED = [
     (small_local, {"loss": "squared_error"}, "The 'loss' parameter of LocalSamplingSVC"),
     (small_near, {"C": [1.0, -2.0]}, "C holds -2"),
     (small_near, {"sample_fraction": 0.0015}, r"of 1 row\(s\).*; raise sample_fraction"),
-    (small_local, {"n_subsamples": 200}, r"0.2 of 900 rows, of which 90 validate, in "
+    (small_local, {"n_subsamples": 200}, r"0.2 of 900 rows, less 90 for validation, in "
      r"n_subsamples=200 gives subsamples of 0 row\(s\).* lower n_subsamples to 90 or less, or"),
 ]  # fmt: skip
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from peaks import peak_of
 from small import small
-from support import Calls, checkers, start_cluster, tiny_blocks
+from support import Calls, checkers, start_cluster
 from writes import KillsAt, read_written
 
-from daskls import FalkSVC, StoreError, VoronoiSVC
+from daskls import StoreError
 from daskls.methods import predict, to_zarr
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
 from daskls.plan.prediction import PredictionPlan
@@ -201,21 +201,3 @@ def test_a_task_takes_at_most_what_is_planned_for_its_rows(case, task, tmp_path)
         tasks[name]()
     # What is there before queries make a difference is no part of the plan.
     assert peak_of(tasks[task]) < row_nbytes(model._reader, 2, 8, wanted) * n_rows + (4 << 20)
-
-
-def test_queries_are_gathered_where_that_spares_more_than_it_moves(
-    labels, tmp_path, monkeypatch, always
-):
-    monkeypatch.undo()
-    tiny_blocks(monkeypatch, 100 * QUERIES.itemsize * 2)
-    calls = Calls(monkeypatch, to_zarr, "predict_gathered")
-    labels.predict_to_zarr(da.from_array(QUERIES, chunks=(90, 2)), tmp_path / "out")
-    assert len(calls) == 0
-    where = {"workers": 2, "memory_limit": "2GiB"}
-    plan = VoronoiSVC().plan((10**8, 28), **where).prediction
-    assert plan.pays_to_gather
-    assert 50 * plan.nbytes < plan.by_block_nbytes
-    for model, n_rows in ((VoronoiSVC(), 10**5), (FalkSVC(), 10**8)):
-        other = model.plan((n_rows, 28), **where).prediction
-        assert not other.pays_to_gather
-        assert other.nbytes == other.by_block_nbytes
