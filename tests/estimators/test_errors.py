@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import zarr
-from small import task_memory, tiny_tasks
+from small import task_memory
 from support import MIB, checkers, edit_attributes, small_svc
 
 import daskls
@@ -31,8 +31,8 @@ def model():
     return small_svc().fit(X, Y)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
-@pytest.mark.parametrize("chunks", [None, N, (1, 99, 150, 50)])
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e300])
+@pytest.mark.parametrize("chunks", [None, (1, 99, 150, 50)])
 def test_first_bad_row_of_X_is_named(value, chunks, model, set_block_nbytes):
     set_block_nbytes(50 * 16 if chunks is None else 1)
     bad = X.copy()
@@ -49,7 +49,7 @@ def test_first_bad_row_of_X_is_named(value, chunks, model, set_block_nbytes):
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e-31, 1e31])
+@pytest.mark.parametrize("value", [np.nan, -1.0, 1e31])
 def test_first_bad_label_and_weight_are_named(value, lazy, set_block_nbytes):
     set_block_nbytes(50 * 16)
     labels, weights = Y.astype(float), np.ones(N)
@@ -64,23 +64,10 @@ def test_first_bad_label_and_weight_are_named(value, lazy, set_block_nbytes):
             small_svc().fit(*rows)
 
 
-@pytest.mark.parametrize("value", [1e-30, 1e30])
-def test_weights_at_their_limits(value):
-    model = small_svc(C=1.0).fit(X, Y, np.full(N, value))
-    assert np.isfinite(model.decision_function(X)).all()
-
-
-@pytest.mark.parametrize(
-    ("C", "class_weight", "weight", "reached"),
-    [
-        (1e20, None, 1e20, r"1e\+40 to 1e\+40"),
-        ([1e-20, 1.0], {1: 1e-20}, 1.0, "1e-40 to 1"),
-    ],
-)
-def test_costs_beyond_float32(C, class_weight, weight, reached):
-    message = rf"C x sample_weight x class_weight ranges from {reached}.*nearer to 1"
+def test_costs_beyond_float32():
+    message = r"C x sample_weight x class_weight ranges from 1e\+40 to 1e\+40.*nearer to 1"
     with pytest.raises(ParameterError, match=message):
-        small_svc(C=C, class_weight=class_weight).fit(X, Y, np.full(N, weight))
+        small_svc(C=1e20).fit(X, Y, np.full(N, 1e20))
 
 
 NAMED = np.array(["a", "b"])[Y]
@@ -88,25 +75,16 @@ SHAPES = [
     (X, Y[:-1], rf"inconsistent numbers of samples: .*{N}.*{N - 1}"),
     *((*rows, rf"X has {N} rows, y has {N - 1}")
       for rows in ((LAZY[0], chunked(Y[:-1], 100)), (LAZY[0], Y[:-1]), (X, chunked(Y[:-1], 100)))),
-    (X, 1.0, "1d array"),
-    (X[:1], Y[:1], r"Found array with 1 sample.*minimum of 2"),
-    (np.full((N, 2), "a"), Y, "X holds text: .* in row 0, column 0"),
-    *((rows, Y, r"0 feature\(s\).*minimum of 1 is required")
-      for rows in (np.empty((N, 0)), chunked(np.empty((N, 0)), N))),
     (chunked(X[:, 0], 100), Y, r"2 dimensions \(rows, features\), got 1.*reshape"),
     *((rows, None, r"requires y to be passed|y is None.*Pass y") for rows in (X, LAZY[0])),
-    (X.astype(np.longdouble), Y, r"X has dtype float128.*astype\(np.float64\)"),
     (LAZY[0].astype(np.longdouble), Y, "X has dtype float128"),
-    (X, Y.astype(np.longdouble), "y has dtype float128"),
     *((da.zeros((N, 2)).astype(dtype), Y, r"X must be numeric, got dtype .*Encode")
       for dtype in ("U3", "c16", "M8[s]", object)),
     ("nowhere", Y, "does not exist"),
     # Of one class, by its own name.
     (X, np.full(N, 3), r"only one class, 3; .*at least 2 classes"),
-    (LAZY[0], chunked(np.full(N, 3), 100), "only one class, 3; "),
     (X, (NAMED, (Y == 1) * 1.0), "only one class, 'b'; "),
     (X, (Y, np.zeros(N)), r"(?i)weight.*zero|zero.*weight"),
-    (X, (Y, np.ones(5)), rf"X has {N} rows, sample_weight has 5"),
     (LAZY[0], (LAZY[1], "nowhere"), r"sample_weight was taken for a path: .*nowhere"),
 ]  # fmt: skip
 
@@ -119,15 +97,7 @@ def test_rows_and_labels_of_another_kind(rows, y, message):
         small_svc().fit(rows, y, weights)
 
 
-def test_unknown_chunks_are_computed(model):
-    rows, y = LAZY
-    keep = rows[:, 0] > -1
-    assert np.isnan(rows[keep].shape[0])
-    found = small_svc().fit(rows[keep], y[keep])
-    np.testing.assert_array_equal(found.decision_function(X), model.decision_function(X))
-
-
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dok"])
+@pytest.mark.parametrize("form", ["csr", "coo"])
 def test_sparse_rows_are_made_dense_where_they_fit(form, model, monkeypatch):
     sparse = scipy.sparse.csr_array(X).asformat(form)
     wanted = model.decision_function(X)
@@ -172,11 +142,10 @@ REFUSED = [
     *(({name: value}, rf"'{name}' parameter .* Got '{value}' instead")
       for name, value in (("search", "quick"), ("fit_intercept", "yes"), ("probability", "platt"))),
     *(({"n_partitions": n}, rf"'n_partitions' parameter .* range \[1, inf\) or None\. Got {n!r} ")
-      for n in (0, 1.5, "2")),
-    *(({"cell_size": n}, r"'cell_size' parameter .* range \[2, inf\)") for n in (1, 2.5)),
+      for n in (0, 1.5)),
     ({"class_weight": {7: 2.0}}, r"names the class 7, .*classes are \[0, 1\]"),
     *(({"class_weight": {1: w}}, re.escape(f"class_weight of 1 is {w!r}; it must be a number from"))
-      for w in (0.0, -1.0, float("nan"), 1e31, "a")),
+      for w in (0.0, float("nan"), "a")),
     ({"store": "ftp://bucket/model"}, r"is a URL; .*local or shared file system"),
 ]  # fmt: skip
 for name in ("C", "gamma"):
@@ -187,7 +156,7 @@ for name in ("C", "gamma"):
         *(({name: grid}, rf"{name} holds .*must be positive and finite")
           for grid in ([1.0, -2.0], [np.nan, 1.0], [1e39])),
         *(({name: value}, rf"{name}.*(range \(0|positive and finite)")
-          for value in (0, float("inf"), "scale")),
+          for value in (0, "scale")),
     ]  # fmt: skip
 
 
@@ -195,12 +164,6 @@ for name in ("C", "gamma"):
 def test_parameters_out_of_range(params, message):
     with pytest.raises((ValueError, StoreError), match=message):
         small_svc(**params).fit(X, Y)
-
-
-def test_an_estimator_that_is_not_fitted_says_so():
-    for name, given in (("predict", X), ("decision_function", X), ("save", "nowhere")):
-        with pytest.raises(ValueError, match="not fitted yet"):
-            getattr(small_svc(), name)(given)
 
 
 def test_the_proposed_cell_size_fits():
@@ -221,12 +184,8 @@ def other(values, at):
 OTHERS = [
     ({"cell_size": 50}, (X, Y), "cell_size was 100, is 50"),
     ({"random_state": 5}, (X, Y), "seed was 0, is 5"),
-    ({"gamma": [1.0, 2.0]}, (X, Y), r"gamma was \[20\.0\], is \[1\.0, 2\.0\]"),
-    ({"kernel": "linear"}, (X, Y), "kernel was 'rbf', is 'linear'"),
-    ({"class_weight": {1: 2.0}}, (X, Y), "class_weight was None, is"),
     *(({}, rows, ".*rows, labels or weights") for rows in (
         (other(X, (17, 1)), Y), (X, other(Y, 3)), (X, Y, np.full(N, 2.0)), (X[::-1], Y[::-1]))),
-    ({}, (X[:-1], Y[:-1]), "n_rows was 300, is 299"),
     ({}, (X.astype("f4"), Y), "dtype was '<f8', is '<f4'"),
     ({}, (X, NAMED), r".*values was \[0, 1\], is \['a', 'b'\]"),
 ]  # fmt: skip
@@ -263,9 +222,6 @@ CHANGED = {
     r"of its \d+ bundles, .* first\. Copy or train it again": lambda path: sorted(
         (path / "bundles").iterdir()
     )[0].unlink(),
-    r"is a os\.system, which .* not kn": lambda path: edit_attributes(
-        path, lambda root: root["meta"].update(estimator="os.system")
-    ),
     "lacks its index": lambda path: (path / "index").unlink(),
     "no model at": shutil.rmtree,
 }
@@ -311,12 +267,3 @@ def test_a_model_replaced_under_a_lazy_prediction(tmp_path):
     # The reader of the first model is still in this process's cache.
     with pytest.raises(StoreError, match="was replaced by another one since"):
         lazy.compute()
-
-
-def test_the_same_model_in_other_bundles_is_read_afresh(tmp_path):
-    path = tmp_path / "m"
-    before = small_svc(store=path).fit(X, Y).decision_function(X)
-    shutil.rmtree(path)
-    with tiny_tasks(N_BUNDLES=1, MIN_BUNDLE_WORK=1e9), task_memory(10**9):
-        second = small_svc(store=path).fit(chunked(X, N), chunked(Y, N))
-    np.testing.assert_array_equal(second.decision_function(X), before)

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from small import set_sizes, small
 
-from daskls import FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
+from daskls import FalkSVC, VoronoiSVC
 from daskls.errors import DasklsError
 from daskls.methods import held_out
 from daskls.methods.held_out import HeldOutRows
 from daskls.methods.probability import fit_maps, maps_of, probabilities
-from daskls.store.artifact import open_artifact
 
 N = 300
 C, GAMMA = 4.0, 6.0
@@ -147,63 +146,14 @@ def test_of_many_rows_some_are_drawn_the_same_in_every_partition(monkeypatch):
     assert abs(one.predict_proba(X)[:, 1].mean() - y.mean()) < 0.02
 
 
-def test_maps_of_odds_are_stored_as_such(tmp_path):
+def test_maps_of_odds_are_taken_where_values_are_probabilities():
     rng = np.random.default_rng(0)
     X = rng.random((2000, 1))
     # Values of least squares are probabilities: no sigmoid of them is straight.
     y = rng.random(2000) < X[:, 0]
-    model = squares(cell_size=2000, gamma=1.0, store=tmp_path / "m").fit(X, y)
+    model = squares(cell_size=2000, gamma=1.0).fit(X, y)
     assert maps_of(model._reader).of_odds
-    # Of a daskls that does not know of odds: refused, rather than read as a map of scores.
-    assert open_artifact(tmp_path / "m", "calibration").attrs["of_odds"] is True
     assert np.abs(model.predict_proba(X)[:, 1] - X[:, 0]).mean() < 0.04
-
-
-def test_odds_have_to_be_likelier_beyond_chance():
-    rng = np.random.default_rng(0)
-    p = rng.random(4000)
-    codes, ones = (rng.random(4000) < p).astype(np.int32), np.ones(4000)
-    # Logits: a sigmoid is right, and odds of what is clipped are not.
-    for scores, n, of_odds in ((2 * p - 1, 4000, True), (2 * p - 1, 8, False),
-                               (np.log(p / (1 - p)) / 2, 4000, False)):  # fmt: skip
-        maps = fit_maps("sigmoid", scores[:n], codes[:n], ones[:n], 2, of_odds=None)
-        assert maps.of_odds == of_odds
-
-
-def test_classes_of_few_rows_share_a_sigmoid():
-    rng = np.random.default_rng(0)
-    codes = rng.choice(4, 900, p=[0.7, 0.1, 0.1, 0.1]).astype(np.int32)
-    scores = np.eye(4)[codes] + rng.normal(0, 0.5, (900, 4))
-    given = "sigmoid", scores, codes, np.ones(900), 4
-    maps = fit_maps(*given, of_margins=False, least_own=500)
-    assert len(set(maps.a)) == 2
-    assert maps.a[1] == maps.a[2] == maps.a[3]
-    # With one map for all the likeliest class is that of the largest score.
-    shared = fit_maps(*given, of_margins=False, least_own=10_000)
-    assert len(set(shared.a)) == 1
-    np.testing.assert_array_equal(probabilities(shared, scores).argmax(1), scores.argmax(1))
-
-
-@pytest.mark.slow
-@both_ways
-def test_weights_of_classes_do_not_change_how_probable_they_are(make):
-    X, y = noisy(n=1000)
-    y = ((X[:, 0] > 0.8) & (y == 1)).astype(int)
-    plain, weighted = (
-        make(cell_size=500, class_weight=w).fit(X, y).predict_proba(X)[:, 1].mean()
-        for w in (None, "balanced")
-    )
-    assert abs(plain - y.mean()) < 0.02
-    assert abs(weighted - y.mean()) < 0.04
-
-
-def test_cells_of_one_class_and_classes_of_one_row():
-    X, y = noisy(n=400)
-    y = (X[:, 0] > 0.5).astype(int)
-    y[0] = 2
-    found = squares(cell_size=40).fit(X, y).predict_proba(X)
-    assert np.isfinite(found).all()
-    np.testing.assert_allclose(found.sum(axis=1), 1)
 
 
 HINGE = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
@@ -212,8 +162,6 @@ HINGE = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
 ABSENT = [
     (VoronoiSVC(probability=False), r'probability=False\. Pass probability="auto"'),
     (VoronoiSVC(**HINGE), r"loss='hinge' has none\. Pass probability=True"),
-    (VoronoiSVC(probability=False, **HINGE), r"probability=False\. Pass probability=True"),
-    (RandomChunkSVC(loss="squared_error"), r"RandomChunkSVC has none\. Pass probability=Tr"),
     (FalkSVC(), r"FalkSVC has none\. Pass probability=True"),
 ]
 
@@ -225,15 +173,6 @@ def test_where_they_are_absent_the_error_says_why_and_what_to_pass(model, says):
         with pytest.raises(AttributeError, match=says) as caught:
             getattr(model, method)
         assert caught.value.__cause__ is None
-
-
-def test_a_fitted_model_is_what_it_was_fitted_as():
-    X, y = noisy()
-    model = squares(probability=False).fit(X, y).set_params(probability="auto")
-    with pytest.raises(AttributeError, match=r"fitted without\. Fit it again"):
-        model.predict_proba(X)
-    assert hasattr(squares().fit(X, y).set_params(probability=False), "predict_proba")
-    assert hasattr(KernelKNNClassifier(), "predict_log_proba")
 
 
 def test_partitions_that_hold_out_different_rows_are_refused():

@@ -9,9 +9,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from support import checkers
 
-from daskls import KNNSVC, KernelKNNClassifier, KernelKNNRegressor, LocalSamplingSVC, ParameterError
+from daskls import KNNSVC, KernelKNNClassifier, KernelKNNRegressor, ParameterError
 from daskls.partition.shuffle import shuffle_numbers
-from daskls.plotting import SelectionDisplay
 from daskls.seeds import SUBSAMPLES
 
 N = 700
@@ -41,10 +40,6 @@ def test_votes_are_weighted_and_equal_ones_are_of_the_first_class():
     tied = even.predict(QUERIES)[even.decision_function(QUERIES) == 0]
     assert len(tied) > 5
     assert not tied.any()
-    rows, labels = [[-1.0], [1.0], [-7.0], [7.0]], ["left", "right", "left", "right"]
-    halfway = KNNSVC(2, kernel="linear", C=1.0).fit(rows, labels)
-    assert halfway.decision_function([[0.0]]) == 0
-    assert halfway.predict([[0.0]]).tolist() == ["left"]
 
 
 @pytest.mark.parametrize(("degree", "coef0"), [(2, 0.0), (3, 1.0)])
@@ -96,15 +91,6 @@ def test_candidates_are_refused(method):
         method([0]).fit(X, y)
 
 
-@pytest.mark.parametrize("dtype", ["f2", ">f4", ">f8", "i2", "u8", "bool"])
-def test_rows_of_any_numbers(dtype):
-    X, y = checkers(300)
-    rows = (X > 0.5 if dtype == "bool" else X * 100).astype(dtype)
-    model = KernelKNNClassifier(5).fit(rows, y)
-    peer = KernelKNNClassifier(5).fit(rows.astype("f8"), y)
-    np.testing.assert_array_equal(model.predict(rows), peer.predict(rows.astype("f8")))
-
-
 COSTS, PERCENTILES = (1.0, 4.0, 16.0, 64.0), (90.0, 50.0, 10.0, 1.0)
 
 
@@ -112,74 +98,6 @@ def distances(X):
     """Return the distances of all pairs of rows."""
     i, j = np.triu_indices(len(X), 1)
     return np.sqrt(((X[i] - X[j]) ** 2).sum(axis=1))
-
-
-def left_out_error(X, y, k, C, percentile=None, gamma=None):
-    """Return the share of rows that the SVM of their k nearest others gets wrong."""
-    wrong = 0
-    for row in range(len(X)):
-        near = np.argsort(((X - X[row]) ** 2).sum(axis=1))[1 : k + 1]
-        if len(set(y[near])) == 1:
-            wrong += y[near][0] != y[row]
-            continue
-        width = gamma or np.percentile(distances(X[near]), percentile) ** -2.0
-        svm = SVC(C=C, gamma=width, tol=1e-7).fit(X[near], y[near])
-        wrong += svm.predict(X[row : row + 1])[0] != y[row]
-    return wrong / len(X)
-
-
-@pytest.mark.slow
-def test_queries_take_what_errs_least_on_rows_left_out():
-    X, y = checkers(160)
-    model = KNNSVC(20, tol=1e-7, random_state=0).fit(X, y)
-    found = model.selected_
-    expected = left_out_error(X, y, 20, found["C"], found["percentile"])
-    g, c = PERCENTILES.index(found["percentile"]), COSTS.index(found["C"])
-    # A row at a boundary may fall on either side of it.
-    assert np.array(found["errors"])[0, g, c] == pytest.approx(expected, abs=2 / 160)
-    every = [left_out_error(X, y, 20, C, p) for p in PERCENTILES for C in COSTS]
-    assert expected <= min(every) + 4 / 160 < max(every)
-    # Answers are those of the values that were selected.
-    (query,) = np.array([[0.4, 0.6]])
-    near = np.argsort(((X - query) ** 2).sum(axis=1))[:20]
-    width = np.percentile(distances(X[near]), found["percentile"]) ** -2.0
-    svm = SVC(C=found["C"], gamma=width, tol=1e-7).fit(X[near], y[near])
-    expected = svm.decision_function([query])
-    assert model.decision_function([query]) == pytest.approx(expected, rel=0.02, abs=0.01)
-
-
-def test_queries_choose_from_what_is_given():
-    X, y = checkers(200)
-    model = KNNSVC(20, C=[0.01, 10.0], gamma=[20.0, 1e4], random_state=0).fit(X, y)
-    assert (model.selected_["C"], model.selected_["gamma"]) == (10.0, 20.0)
-    same = KNNSVC(20, C=10.0, gamma=20.0, random_state=0).fit(X, y)
-    assert same.selected_ is None
-    np.testing.assert_array_equal(model.decision_function(X), same.decision_function(X))
-    display = SelectionDisplay.from_estimator(model)
-    # Widest first.
-    assert display.width_labels == ["20", "1e+04"]
-    assert display.chosen == (0, 0, 1)
-
-
-@pytest.mark.parametrize("params", [{"C": 2.0}, {"gamma": 5.0}])
-def test_nothing_is_selected_where_one_is_given(params):
-    X, y = checkers(200)
-    model = KNNSVC(20, random_state=0, **params).fit(X, y)
-    assert model.selected_ is None
-    gamma = 1 / (2 * X.var())
-    full = KNNSVC(20, **{"C": 1.0, "gamma": gamma, **params}).fit(X, y)
-    # The variance is that of the sample, summed in its order.
-    np.testing.assert_allclose(model.decision_function(X), full.decision_function(X), atol=1e-4)
-
-
-def test_a_polynomial_kernel_takes_several_C_but_one_gamma():
-    X, y = checkers(200)
-    params = {"kernel": "poly", "coef0": 1.0, "random_state": 0}
-    model = KNNSVC(20, C=[1e-4, 10.0], gamma=2.0, **params).fit(X, y)
-    assert model.selected_["C"] == 10.0
-    assert model.selected_["percentile"] is None
-    with pytest.raises(ParameterError, match="gamma has 2 candidates"):
-        KNNSVC(20, gamma=[1.0, 2.0], **params).fit(X, y)
 
 
 @pytest.mark.slow
@@ -210,18 +128,3 @@ def test_samples_take_what_errs_least_in_cross_validation(make):
     given = make(C=found["C"], gamma=found["gamma"]).fit(X, y)
     assert given.selected_ is None
     np.testing.assert_array_equal(model.decision_function(X), given.decision_function(X))
-
-
-def test_rows_that_tell_nothing_take_the_smallest_candidate():
-    X, y = np.ones((600, 2)), np.arange(600) % 2
-    model = LocalSamplingSVC(C=[8.0, 2.0], random_state=0).fit(X, y)
-    assert model.selected_["C"] is None
-    assert model._reader.spec.C == (2.0,)
-    assert len(set(model.predict(X))) == 1
-
-
-def test_a_sample_keeps_no_errors_to_draw():
-    X, y = checkers(700)
-    model = small_local(C=[1.0, 10.0]).fit(X, y)
-    with pytest.raises(ParameterError, match="LocalSamplingSVC stores only the chosen candidate"):
-        SelectionDisplay.from_estimator(model)

@@ -28,10 +28,8 @@ def at(path, write):
 
 ARRAYS = {
     "NumPy": lambda _: X,
-    "negative": lambda _: -X,
     "Dask": lambda _: da.from_array(X, chunks=(25, 2)),
     "Zarr": lambda folder: at(folder / "X.zarr", lambda path: zarr.save_array(path, X)),
-    "pandas": lambda _: ROWS,
     "Polars": lambda _: pl.from_pandas(ROWS),
 }
 
@@ -43,7 +41,7 @@ def test_arrays_are_refused_in_training_and_in_queries(kind, tmp_path):
     words = TOLD.replace(r"\b.*", place)
     with pytest.raises(DataError, match=words):
         daskls.VoronoiSVC(**SMALL).fit(rows, y)
-    small = ROWS.assign(id=y) if kind in ("pandas", "Polars", "Arrow") else X // 2**40
+    small = ROWS.assign(id=y) if kind == "Polars" else X // 2**40
     model = daskls.VoronoiSVC(**SMALL).fit(small, y)
     with pytest.raises(DataError, match=words):
         np.asarray(model.predict(rows))
@@ -69,22 +67,17 @@ def test_columns_of_tables_are_refused_by_name(kind, tmp_path):
     told = TOLD.replace("0993.* row 1", r"\d+ in row (1|31)")
     with pytest.raises(DataError, match=f"column 'id' holds {told}"):
         np.asarray(model.predict(table))
-    # Left out, or few enough to be categories of text, they do no harm.
-    assert daskls.VoronoiSVC(**SMALL).fit(table, "t", drop="id").table_.column_names == ["a"]
     if kind in ("CSV", "Parquet"):
         with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
             convert(table, tmp_path / "d", label="t", dtype="float64")
-    text = TABLES["pandas"](ROWS.assign(t=y, id=IDS.astype(str)), tmp_path)
-    assert str(IDS[1]) in TableEncoder("t").fit(text).table_.columns[1].categories
 
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_numbers_to_predict_are_refused(kind, tmp_path):
     with pytest.raises(DataError, match=rf"(target|column) 'id'.*{TOLD.replace(' row 1', '')}"):
         daskls.VoronoiSVR(**SMALL).fit(TABLES[kind](ROWS, tmp_path), "id")
-    for numbers in (IDS, da.from_array(IDS, chunks=20), np.column_stack([y, IDS])):
-        with pytest.raises(DataError, match=f"y holds {TOLD}"):
-            daskls.VoronoiSVR(**SMALL).fit(ROWS[["a"]].to_numpy(), numbers)
+    with pytest.raises(DataError, match=f"y holds {TOLD}"):
+        daskls.VoronoiSVR(**SMALL).fit(ROWS[["a"]].to_numpy(), np.column_stack([y, IDS]))
     np.savez(tmp_path / "t.npz", X=X[:, :1], y=IDS)
     with pytest.raises(DataError, match=r"target 'y' of row 1 .*9007199254740993"):
         daskls.VoronoiSVR(**SMALL).fit(tmp_path / "t.npz")
@@ -103,9 +96,3 @@ def test_labels_stay_exact(kind, tmp_path):
     assert model.classes_.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
     assert set(np.asarray(model.predict(given[0])).tolist()) <= {*labels.tolist()}
     assert model.score(*given) == np.mean(np.asarray(model.predict(given[0])) == labels)
-
-
-def test_the_largest_integer_is_refused_though_its_float_wraps_around():
-    largest = np.full((N, 2), 2**64 - 1, np.uint64)
-    with pytest.raises(DataError, match="X contains 18446744073709551615, first in row 0"):
-        daskls.VoronoiSVC(**SMALL).fit(largest, y)

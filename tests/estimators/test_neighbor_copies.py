@@ -9,17 +9,11 @@ from support import checkers
 
 from daskls import (
     KNNSVC,
-    FalkNoiseFilter,
-    FalkSVC,
-    FalkSVR,
     KernelKNNClassifier,
     KernelKNNRegressor,
-    KNNSVMNoiseFilter,
 )
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.store.leaves import open_leaves
-
-PARAMS = {"C": 10.0, "gamma": 20.0, "random_state": 0}
 
 
 def crowded(n=900, share=0.5, seed=0):
@@ -46,20 +40,6 @@ def test_votes_count_copies_by_row_number(share):
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9])
-def test_the_svm_of_a_query_counts_copies(share):
-    X, y = crowded(share=share)
-    k = 120
-    found = KNNSVC(k, tol=1e-7, **PARAMS).fit(X, y).decision_function(QUERIES)
-    for query, value in zip(QUERIES, found, strict=True):
-        near = nearest_rows(X, query, k)
-        if (X[near] == X[near[0]]).all() or len(set(y[near])) == 1:
-            assert np.sign(value) == np.sign(y[near].mean() - 0.5)
-            continue
-        svm = SVC(C=10.0, gamma=20.0, tol=1e-9).fit(X[near], y[near])
-        assert value == pytest.approx(svm.decision_function(query[None])[0], rel=1e-4, abs=1e-5)
-
-
-@pytest.mark.parametrize("share", [0.3, 0.9])
 def test_centers_owners_and_answers_count_copies(share, monkeypatch):
     small_leaves(monkeypatch, 200)
     X, y = crowded(share=share)
@@ -73,21 +53,6 @@ def test_centers_owners_and_answers_count_copies(share, monkeypatch):
     np.testing.assert_array_equal(numbers[owners], slow.owner[leaves.read_numbers()])
     for query, value in zip(QUERIES, model.decision_function(QUERIES), strict=True):
         assert value == pytest.approx(slow.decide(query), abs=5e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("times", [3, 1])
-def test_no_candidate_is_judged_on_copies(times):
-    """Targets by chance: where a copy is trained on, narrow kernels have an error near 0."""
-    rng = np.random.default_rng(0)
-    X, y, t = rng.random((80, 3)), rng.integers(2, size=80), rng.normal(size=80)
-    X, y, t = np.tile(X, (times, 1)), np.tile(y, times), np.tile(t, times)
-    params = {"C": [1.0, 1000.0], "gamma": [1.0, 1000.0], "random_state": 0}
-    local = FalkSVC(30 * times, selection="local", **params).fit(X, y)
-    for model in (local, KNNSVC(30 * times, **params).fit(X, y)):
-        assert np.nanmin(np.array(model.selected_["errors"])) > 0.35
-    # In units of the variance: none is much below that of the mean.
-    assert np.min(FalkSVR(30 * times, **params).fit(X, t).selected_["errors"]) > 0.7
 
 
 @pytest.mark.slow
@@ -120,23 +85,3 @@ def test_left_out_rows_see_the_nearest_other_rows():
     np.testing.assert_allclose(
         np.ravel(model.selected_["errors"]), wrong / judged, atol=2.5 / judged
     )
-
-
-@pytest.mark.parametrize("noise", [FalkNoiseFilter(60, **PARAMS), KNNSVMNoiseFilter(40, **PARAMS)])
-def test_a_wrong_label_among_copies_is_found(noise):
-    """Copies are neighbors of each other: only the row itself is left out of its own."""
-    X, y = crowded(700, 0.5)
-    own = X[:, 0] == 0.4
-    y[own] = 1
-    wrong = np.flatnonzero(own)[::20]
-    y[wrong] = 0
-    keep = noise.fit(X, y).keep_
-    assert not keep[wrong].any()
-    assert keep[own & (y == 1)].all()
-    assert keep[~own].mean() > 0.8
-
-
-def test_copies_that_fill_every_neighborhood():
-    X, y = np.zeros((500, 2)), (np.arange(500) % 5 == 0).astype(int)
-    for model in (KNNSVC(20, random_state=0), FalkSVC(20, random_state=0), KernelKNNClassifier(20)):
-        assert (model.fit(X, y).predict([[0.0, 0.0], [1.0, 3.0]]) == 0).all()

@@ -17,13 +17,9 @@ from support import (
     small_svc,
 )
 
-import daskls
-from daskls.errors import DamageError, MemoryPlanError, StoreError
 from daskls.methods.cells.method import CellMethod
 from daskls.partition.base import KINDS
 from daskls.partition.stored import model_partition
-from daskls.partition.tree import no_cuts
-from daskls.store.artifact import open_artifact, write_artifact
 from examples import load_example
 
 N = 700
@@ -36,17 +32,7 @@ def clusters(monkeypatch):
     """Return the example's class; registered, and what cells are cut by."""
     module = load_example(monkeypatch, "kmeans_cells", "daskls/partition/clusters.py")
 
-    class Uncut(module.Clusters):
-        """The same, but its leaves stay whole, however many rows they have."""
-
-        kind = "Uncut"
-
-        def cut_leaf(self, X, leaf, max_rows, seed=None):
-            return no_cuts(self.center)
-
-    module.Uncut = Uncut
-    for kind in ("Clusters", "Uncut"):
-        monkeypatch.setitem(KINDS, kind, f"{module.__name__}:{kind}")
+    monkeypatch.setitem(KINDS, "Clusters", f"{module.__name__}:Clusters")
     cut_by(monkeypatch, module.Clusters)
     set_sizes(monkeypatch, {"daskls.plan.bundles.MIN_BUNDLE_WORK": 1})
     return module
@@ -100,29 +86,3 @@ def test_rows_are_trained_and_answered_in_their_cells():
     assert (space.kind, space.n_leaves) == ("Refined", model.n_cells_)
     (cells,) = space.find(QUERIES)
     assert cells.tolist() == [slow.walk(row) for row in QUERIES.tolist()]
-
-
-def test_a_kind_that_leaves_a_cell_too_large_is_refused(clusters, monkeypatch):
-    cut_by(monkeypatch, clusters.Uncut)
-    message = rf"'Uncut' has a cell of \d+ rows, but the plan allows {CELL_SIZE}"
-    with pytest.raises(MemoryPlanError, match=message):
-        fit()
-    # Equal rows are one cell of any size: no kind could cut them.
-    X = np.repeat([[0.25, 0.75]], N, axis=0)
-    assert small_svc(cell_size=CELL_SIZE).fit(X, checkers(N)[1]).n_cells_ == 1
-
-
-def test_a_damaged_partition_is_refused(tmp_path):
-    store = tmp_path / "m"
-    fit(store=store)
-    index = open_artifact(store, "index")
-    arrays, attrs = {name: index.read(name) for name in index.names}, dict(index.attrs)
-    for changed, of_attrs, error, message in (
-        ({"children": np.zeros_like(arrays["children"])}, {}, DamageError, str(store)),
-        ({"branch_nodes": arrays["branch_nodes"][1:]}, {}, DamageError, str(store)),
-        ({}, {"base": "Chunks", "n_rows": 9, "n_leaves": 3, "seed": 0}, DamageError, str(store)),
-        ({}, {"base": "Quadtree"}, StoreError, "kind 'Quadtree', which this daskls does not know"),
-    ):
-        write_artifact(store, "index", {**arrays, **changed}, {**attrs, **of_attrs}, replace=True)
-        with pytest.raises(error, match=message):
-            daskls.load(store)

@@ -74,21 +74,8 @@ def test_cells_of_one_class_and_absent_classes(n_partitions, n_classes):
     slow = SlowModel(path_of(model))
     assert {len(cell["classes"]) for cell in slow.cells} == {1, 2}
     scores = model.decision_function(X[:60]).reshape(60, -1)
-    n_sure = 0
     for found, row in zip(scores.tolist(), X[:60].tolist(), strict=True):
         assert all(map(is_close, found, np.atleast_1d(slow.scores(row))))
-        seen = [slow.pairs(row, p)[0] for p in range(n_partitions)]
-        if all(classes == [1] for classes in seen):
-            n_sure += 1
-            # Of several it wins against every other class by 1: n - 1 votes and that confidence.
-            sure = 2 + 2 / 9 if n_partitions > 1 and n_classes > 2 else 1.0
-            assert found[-1 if n_classes == 2 else 1] == sure
-        if n_classes > 2:
-            absent = set(range(3)).difference(*seen)
-            present = [found[c] for c in range(3) if c not in absent]
-            assert all(found[c] < min(present) for c in absent)
-            assert n_partitions > 1 or all(found[c] == -1.0 for c in absent)
-    assert n_sure > 0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -120,17 +107,13 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
 DEFAULTS = [
     (VoronoiSVC, {}, (16_000, 63), 4),
     (VoronoiSVC, {}, (15_999, 62), 1),
-    (VoronoiSVC, {}, (4001, 250), 4),
-    (VoronoiSVC, {}, (4000, 250), 1),
     (VoronoiSVC, {"loss": "hinge"}, (16_000, 63), 1),
-    (VoronoiSVR, {}, (16_000, 124), 1),
     (VoronoiSVR, {}, (16_000, 125), 4),
     # Larger cells take longer; smaller ones save nothing that more partitions could use.
     (VoronoiSVC, {"cell_size": 8000}, (40_000, 32), 1),
     (VoronoiSVC, {"cell_size": 300}, (200_000, 32), 2),
-    # Of one feature, or one cell, all would be equal.
+    # Of one feature all would be equal.
     (VoronoiSVR, {}, (2_000_000, 1), 1),
-    (VoronoiSVR, {"cell_size": 5000}, (4001, 500), 1),
     (VoronoiQuantileRegressor, {}, (16_000, 63), 1),
 ]
 
@@ -148,25 +131,3 @@ def test_the_default_follows_from_the_data(maker, params, shape, expected):
     plans = [own.plan(shape) for own in (by_default, clone(by_default).set_params(**given))]
     assert plans[0].n_models == plans[1].n_models
     assert plans[0].exchange == plans[1].exchange
-
-
-def partitions_of(model):
-    return int(model.fit_report_.partition.max()) + 1
-
-
-def test_the_default_is_the_model_of_that_number():
-    X, y = checkers(4100)[0], np.arange(4100) % 250
-    one, default, four = (
-        VoronoiSVC(cell_size=300, n_partitions=n, **SQUARES).fit(X, y) for n in (1, None, 4)
-    )
-    assert default.n_partitions is None
-    assert partitions_of(default) == 4
-    np.testing.assert_array_equal(default.predict(X[:100]), four.predict(X[:100]))
-    assert (default.predict(X[:100]) != one.predict(X[:100])).any()
-
-
-def test_equal_rows_are_one_cell_in_every_partition():
-    X = np.ones((50, 2))
-    model = small_svc(cell_size=7, n_partitions=3).fit(X, np.arange(50) < 20)
-    assert model.fit_report_.n_rows.tolist() == [50, 50, 50]
-    assert model.decision_function(X[:2]).tolist() == [-1.0, -1.0]

@@ -8,13 +8,12 @@ import zarr
 from distributed import Client
 from peaks import peak_of
 from small import small
-from support import Calls, CountingScheduler, checkers, small_svc, start_cluster, tiny_blocks
+from support import CountingScheduler, checkers, small_svc, start_cluster, tiny_blocks
 
-from daskls import DataError, StoreError
+from daskls import DataError
 from daskls.errors import MemoryPlanError
 from daskls.methods import predict
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
-from daskls.store.caches import BASELINE_NBYTES
 
 N = 600
 X, Y = checkers(N, seed=1)
@@ -44,20 +43,6 @@ def test_building_a_prediction_computes_nothing(model, tmp_path):
             scheduler.n_tasks.clear()
 
 
-def test_a_slice_computes_one_super_block(model, monkeypatch):
-    tiny_blocks(monkeypatch, 100 * 16)
-    calls = Calls(monkeypatch, predict, "predict_block", lambda X, *args, **kwargs: len(X))
-    lazy = model.predict(da.from_array(QUERIES, chunks=(50, 2)))
-    assert lazy.chunks == ((50,) * 10,)
-    calls.keys.clear()
-    first = lazy[:10].compute()
-    assert calls.keys == [100]
-    np.testing.assert_array_equal(first, model.predict(QUERIES[:10]))
-    calls.keys.clear()
-    lazy.compute()
-    assert calls.keys == [100] * 5
-
-
 @pytest.mark.parametrize("chunks", [(500,), (1, 2, 497), (60, 1, 1, 0, 238, 200)])
 def test_chunks_order_dtype_and_meta(model, many, chunks, monkeypatch):
     tiny_blocks(monkeypatch, 70 * 16)
@@ -71,23 +56,6 @@ def test_chunks_order_dtype_and_meta(model, many, chunks, monkeypatch):
         np.testing.assert_array_equal(lazy.compute(), plain)
 
 
-@pytest.mark.parametrize("kind", ["Dask", "Zarr", "path", "NumPy"])
-def test_predict_to_zarr_equals_predict(model, many, kind, tmp_path, monkeypatch):
-    tiny_blocks(monkeypatch, 120 * 16)
-    rows = {
-        "Dask": da.from_array(QUERIES, chunks=((7, 200, 293), 2)),
-        "Zarr": zarr.create_array(tmp_path / "q", data=QUERIES, chunks=(60, 2)),
-        "path": str(tmp_path / "q"),
-        "NumPy": QUERIES,
-    }[kind]
-    for fitted in (many, model):
-        path = tmp_path / str(len(fitted.classes_))
-        fitted.predict_to_zarr(rows, path)
-        np.testing.assert_array_equal(zarr.open_array(path)[:], fitted.predict(QUERIES))
-    with pytest.raises(StoreError, match="exists already"):
-        model.predict_to_zarr(rows, path)
-
-
 def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_path):
     model = many
     rows = QUERIES.copy()
@@ -96,44 +64,6 @@ def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_p
         model.predict_to_zarr(da.from_array(rows, chunks=100), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     model.predict_to_zarr(da.from_array(QUERIES, chunks=100), tmp_path / "out")
-
-
-def test_tasks_grow_with_blocks_and_not_with_cells(monkeypatch):
-    tiny_blocks(monkeypatch)
-    n_tasks = {}
-    for cell_size in (50, 300):
-        model = small_svc(cell_size=cell_size).fit(X, Y)
-        for n_blocks in (10, 20):
-            lazy = model.predict(da.from_array(QUERIES, chunks=(500 // n_blocks, 2)))
-            n_tasks[cell_size, n_blocks] = len(dict(lazy.__dask_graph__()))
-    assert n_tasks[50, 10] == n_tasks[300, 10]
-    assert n_tasks[50, 20] == n_tasks[300, 20] <= 2 * n_tasks[50, 10]
-    assert n_tasks[50, 10] <= 5 * 10
-
-
-@pytest.mark.parametrize("n_blocks", [6, 30])
-def test_tasks_of_a_fit_grow_with_blocks_plus_bundles(n_blocks, set_block_nbytes):
-    set_block_nbytes(1)
-    scheduler = CountingScheduler()
-    chunks = N // n_blocks
-    with dask.config.set(scheduler=scheduler, num_workers=2):
-        model = small_svc(cell_size=30).fit(
-            da.from_array(X, chunks=(chunks, 2)), da.from_array(Y, chunks=chunks)
-        )
-    # Three passes over the blocks (labels, sample, exchange), then the bundles.
-    assert sum(scheduler.n_tasks) <= 3 * 4 * n_blocks + model.n_cells_ + 10
-    assert len(scheduler.n_tasks) <= 6
-
-
-def test_score(model):
-    labels = np.array(["lower", "upper"])[Y]
-    plain = float(np.mean(model.predict(X) == labels))
-    assert model.score(X, labels) == plain > 0.8
-    rows = da.from_array(X, chunks=100)
-    assert model.score(rows, da.from_array(labels, chunks=70)) == plain
-    weights = np.arange(N)
-    weighted = np.average(model.predict(X) == labels, weights=weights)
-    assert model.score(rows, labels, sample_weight=weights) == pytest.approx(weighted)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
@@ -161,7 +91,6 @@ CASES = {
     "scores": ("VoronoiSVC", {**TEN, "n_partitions": 2}, DIGITS, SCORES),
     "probabilities": ("VoronoiSVC", {**TEN, "probability": True}, DIGITS, PROBABILITIES),
     "votes": ("VoronoiSVC", {}, DIGITS, SCORES),
-    "two classes": ("VoronoiSVC", {}, DIGITS > 5, None),
     "centers": ("FalkSVC", {"assign": "k_centers", "n_centers": 4}, DIGITS % 3, SCORES),
     "landmarks": ("LandmarkSVC", {"C": 1.0, "gamma": None}, DIGITS, None),
     "numbers": ("VoronoiSVR", {"feature_scale": "spread"}, np.c_[[NUMBERS] * 6].T, OF_NUMBERS),
@@ -193,38 +122,6 @@ def small_workers():
         yield
 
 
-def rows_of_blocks(monkeypatch, build):
-    """Return the rows of each block, or part of a chunk, that a lazy answer is made of."""
-    seen = Calls(monkeypatch, predict, "_answer", lambda reader, X, *_: len(X))
-    build()
-    return seen.keys
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_threads", [1, 4])
-def test_blocks_follow_the_memory_of_a_workers_thread(
-    n_threads, monkeypatch, tmp_path, small_workers
-):
-    model = ten_classes()
-    asked = da.from_array(MANY, chunks=(1000, 2))
-    task = (int((470 << 20) * 0.8) - BASELINE_NBYTES) // n_threads
-    most = task // 3 // row_nbytes(model._reader, 2, 8, model.classes_)
-    assert 5_000 < most < len(MANY)
-    expected = model.predict(MANY)
-    limited = start_cluster(1, n_threads, "470MiB", processes=False)
-    with limited as cluster, Client(cluster, set_as_default=False) as client:
-        own = model.set_params(client=client)
-        lazy = own.predict(asked)
-        for answer in (
-            lambda: np.testing.assert_array_equal(client.compute(lazy).result(), expected),
-            lambda: own.predict_to_zarr(asked, tmp_path / "out"),
-        ):
-            found = rows_of_blocks(monkeypatch, answer)
-            assert sum(found) == len(MANY)
-            # As large as whole chunks allow, and not larger.
-            assert most - 1000 < max(found) <= most
-
-
 def test_a_chunk_whose_answers_no_worker_holds_is_refused(small_workers):
     model = ten_classes(probability=True)
     one = da.zeros((2_000_000, 2), chunks=(2_000_000, 2))
@@ -242,12 +139,3 @@ def test_a_chunk_whose_answers_no_worker_holds_is_refused(small_workers):
         assert model.predict_proba(one.rechunk({0: 327_680})).shape == (2_000_000, 10)
     # This process has no such limit; that the client is closed is for the compute to tell.
     assert model.predict_proba(one).shape == (2_000_000, 10)
-
-
-def test_threads_share_what_is_free(monkeypatch):
-    model = ten_classes()
-    row = row_nbytes(model._reader, 2, 8, model.classes_)
-    monkeypatch.setattr(predict, "free_nbytes", lambda: 2 * 3 * row * 5_000)
-    with dask.config.set(num_workers=2):
-        found = rows_of_blocks(monkeypatch, lambda: model.predict(MANY))
-    assert set(found) == {5_000}

@@ -7,16 +7,15 @@ import dask.array as da
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from sklearn.calibration import _sigmoid_calibration
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
-from small import CLASSIFIERS, assert_same_bits, connected, small
-from support import few, start_cluster
+from small import CLASSIFIERS, assert_same_bits, small
+from support import few
 
 import daskls
-from daskls import DasklsError, KernelKNNClassifier, VoronoiSVC
+from daskls import DasklsError, VoronoiSVC
 from daskls.methods import calibrate
-from daskls.methods.probability import Sigmoids, fit_maps, probabilities
+from daskls.methods.probability import fit_maps, probabilities
 from daskls.solvers.evaluate import fit_sigmoid, sigmoid
 
 N = 500
@@ -41,17 +40,6 @@ def held_out(k, n=400, seed=3):
     codes = rng.integers(0, k, n).astype(np.int32)
     scores = rng.standard_normal((n, k)) + 1.5 * np.eye(k)[codes]
     return (scores[:, 1] - scores[:, 0] if k == 2 else scores), codes
-
-
-def test_sigmoid_is_platts():
-    scores, codes = held_out(2)
-    weights = np.random.default_rng(0).integers(1, 4, len(codes)).astype(float)
-    a, b = fit_sigmoid(scores, codes == 1, weights)
-    # Its optimizer stops earlier than Newton's method.
-    assert (a, b) == pytest.approx(_sigmoid_calibration(scores, codes, weights), abs=2e-3)
-    repeated = np.repeat(np.arange(len(codes)), weights.astype(int))
-    again = fit_sigmoid(scores[repeated], codes[repeated] == 1)
-    assert (a, b) == pytest.approx(again, abs=1e-9)
 
 
 def falling(n=200, seed=0, n_positive=None):
@@ -158,13 +146,6 @@ def test_maps_are_of_what_makes_the_rows_likelier(kind):
     assert not fit_maps(kind, p[:, 0], codes > 0, weights, 2).of_margins
 
 
-def test_rows_that_no_map_speaks_for_are_as_likely_as_any():
-    maps = Sigmoids(np.full(3, -1e300), np.zeros(3))
-    np.testing.assert_allclose(probabilities(maps, np.full((1, 3), 0.0)), 1 / 3)
-    maps = Sigmoids(np.zeros(3), np.full(3, 1e300))
-    np.testing.assert_allclose(probabilities(maps, np.array([[1.0, 2.0, 3.0]])), 1 / 3)
-
-
 @pytest.mark.parametrize(("kind", "k"), few(product(("sigmoid", "isotonic"), (4, 2))))
 def test_probabilities_are_near_the_true_ones(kind, k):
     X, y, _ = noisy(k, n=4000)
@@ -178,7 +159,7 @@ def test_probabilities_are_near_the_true_ones(kind, k):
     assert log_loss(y_test, found) < best + 0.05 < prior - 0.2
 
 
-@pytest.mark.parametrize(("name", "kind"), list(product(FAMILIES, ["sigmoid", "isotonic"])))
+@pytest.mark.parametrize(("name", "kind"), few(product(FAMILIES, ["sigmoid", "isotonic"]), 4))
 def test_every_method_has_probabilities(name, kind):
     X, y, _ = noisy()
     labels = np.array(["no", "yes"])[y]
@@ -195,28 +176,6 @@ def test_every_method_has_probabilities(name, kind):
     # A map that rises does not change the order of rows.
     order = np.argsort(model.decision_function(X), kind="stable")
     assert (np.diff(found[order, 1]) >= 0).all()
-
-
-def test_votes_are_shares():
-    X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
-    found = KernelKNNClassifier(n_neighbors=3).fit(X, list("aabbc")).predict_proba([[0.1], [10.4]])
-    np.testing.assert_allclose(found, [[2 / 3, 1 / 3, 0], [0, 2 / 3, 1 / 3]])
-    found = KernelKNNClassifier(n_neighbors=3).fit(X, [0, 0, 1, 1, 1]).predict_proba([[0.1]])
-    np.testing.assert_allclose(found, [[2 / 3, 1 / 3]])
-
-
-@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
-def test_classes_that_few_rows_have():
-    """A fold may lack a class, or hold nothing else."""
-    X, y, _ = noisy()
-    y = np.zeros(N, int)
-    y[:3] = 1
-    X[:3] += 5
-    model = small("VoronoiSVC", cv=3, probability=True).fit(X, y)
-    found = model.predict_proba(X)
-    assert np.isfinite(found).all()
-    y[3:5] = 2
-    assert np.isfinite(small("VoronoiSVC", cv=2, probability=True).fit(X, y).predict_proba(X)).all()
 
 
 @pytest.mark.slow
@@ -248,31 +207,3 @@ def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatc
     assert not [path for path in store.iterdir() if "held-out" in path.name]
     monkeypatch.undo()
     assert_same_bits(small(name, probability=True).fit(X, y), model)
-
-
-def test_without_probabilities_none_are_written(tmp_path):
-    X, y, _ = noisy(3)
-    with pytest.raises(AttributeError, match="probability=False"):
-        small("VoronoiSVC", probability=False).fit(X, y).predict_to_zarr(
-            da.from_array(X), tmp_path / "other.zarr", proba=True
-        )
-    assert not (tmp_path / "other.zarr").exists()
-
-
-def test_maps_weigh_the_rows_that_they_are_fitted_to():
-    X, y, _ = noisy()
-    wrong = np.random.default_rng(4).random(N) < 0.4
-    model = small("VoronoiSVC", probability=True, cell_size=N)
-    weighed = model.fit(X, np.where(wrong, 1 - y, y), np.where(wrong, 1e-9, 1.0)).predict_proba(X)
-    without = model.fit(X[~wrong], y[~wrong]).predict_proba(X)
-    assert log_loss(y, weighed) == pytest.approx(log_loss(y, without), abs=0.03)
-
-
-def test_a_cluster_changes_no_bit(tmp_path):
-    X, y, _ = noisy()
-    params = {"probability": True, "n_partitions": 2}
-    expected = small("VoronoiSVC", **params).fit(X, y).predict_proba(X)
-    # A cluster of its own: one that stays until the last test costs more.
-    with start_cluster() as cluster, connected(cluster) as client:
-        model = small("VoronoiSVC", **params, client=client, store=tmp_path / "model").fit(X, y)
-        np.testing.assert_array_equal(model.predict_proba(X), expected)

@@ -6,10 +6,9 @@ import pytest
 from sklearn.metrics import d2_pinball_score
 from support import compiled
 
-from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVR
+from daskls import VoronoiQuantileRegressor, VoronoiSVR
 from daskls.errors import ParameterError
 from daskls.kernels.frame import decide_pairs
-from daskls.plotting import PartitionDisplay, ReportDisplay
 from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.store.reader import ModelReader
 
@@ -132,30 +131,12 @@ def test_score_is_the_mean_of_d2_at_the_levels():
             for column, level in enumerate((0.9, 0.3))
         ]
         assert quantiles.score(X, Y, given) == pytest.approx(np.mean(expected), rel=1e-12)
-    assert quantiles.score(X, Y[:, None]) == pytest.approx(quantiles.score(X, Y))
-    with pytest.raises(DataError, match="y has 2 columns, but the model predicts levels"):
-        quantiles.score(X, np.stack([Y, Y], axis=1))
     expectiles = small("expectile", quantile=0.9).fit(X, Y)
     missed = Y - expectiles.predict(X)
     lost = np.average(np.where(missed > 0, 0.9, 0.1) * missed**2, weights=weights)
     best = Expectile().constant(Y, weights, 0.9)
     constant = np.average(np.where(best < Y, 0.9, 0.1) * (Y - best) ** 2, weights=weights)
     assert expectiles.score(X, Y, weights) == pytest.approx(1 - lost / constant, rel=1e-9)
-    # Where y is one number, it is met or it is not.
-    assert [expectiles.score(X, np.zeros(N)), Expectile().d2(Y, Y, 0.5)] == [0.0, 1.0]
-
-
-@compiled
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_cost_is_chosen_and_the_report_tells_d2_of_held_out_rows(loss):
-    model = small(loss, C=None, quantile=(0.1, 0.9)).fit(X, Y)
-    report = model.fit_report_
-    assert (report.n_tried >= 4).all()
-    assert (report.n_classes == 0).all()
-    told = 1 - np.average(report.validation_error, weights=report.n_rows)
-    new = RNG.random((3000, 2))
-    y = 1000 + 50 * (np.sin(6 * new[:, 0]) + (0.2 + new[:, 1]) * RNG.standard_normal(3000))
-    assert told == pytest.approx(model.score(new, y), abs=0.08)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -172,9 +153,6 @@ def test_constants_are_quantiles_and_expectiles(loss):
 REFUSED = [
     ({"quantile": []}, r"quantile is empty; .*Give 0\.5"),
     ({"quantile": [0.1, 1.0]}, r"quantile holds 1; it takes one level or several"),
-    ({"quantile": [0.1, 0.1]}, r"a level comes twice; give each level once"),
-    ({"quantile": 1.5}, r"quantile"),
-    ({"quantile": [[0.1, 0.2]]}, r"quantile is .*flat list"),
     ({"loss": "expectile", "cv": 3}, r"cv=3 has no effect with loss='expectile'"),
     ({"loss": "squared_error"}, r"'loss' parameter"),
 ]
@@ -186,22 +164,3 @@ def test_what_cannot_be_is_one_error(params, message):
         small(**{"C": 1.0, **params}).fit(X, Y)
     with pytest.raises(ParameterError, match=r"y has 2 columns, and loss='pinball' takes one\."):
         small().fit(X, np.c_[Y, Y])
-
-
-def test_a_plan_counts_on_a_function_a_level():
-    one, several = (small(quantile=q).plan((5_000, 2)) for q in (0.5, LEVELS))
-    assert several.model_nbytes > 1.5 * one.model_nbytes
-    assert not several.refusals
-
-
-def test_a_report_tells_d2_and_coverage_of_other_rows():
-    model = small().fit(X, Y)
-    facts = dict(ReportDisplay.from_estimator(model, X, Y).facts)
-    assert facts["numbers"].endswith("predicted at levels 0.9, 0.1, 0.5, 0.7, 0.3")
-    assert facts["D2"].startswith(f"{model.score(X, Y):.4f} of 900 other rows")
-    covered = (Y[:, None] <= model.predict(X)).mean(axis=0)
-    shares = [float(own) for own in facts["share at or below 0.9, 0.1, 0.5, 0.7"].split(", ")[:4]]
-    np.testing.assert_allclose(shares, covered[:4], atol=1e-4)
-    display = PartitionDisplay.from_estimator(model, X=X, y=Y)
-    assert (display.names[-1], display.measured_as) == ("y, level 0.9", "levels")
-    np.testing.assert_array_equal(display.y, Y)

@@ -5,9 +5,7 @@ binomial, a search of each row's cell by brute force, and thousands of new rows.
 """
 
 from itertools import product
-from types import SimpleNamespace
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -25,120 +23,29 @@ from reserves import (
 )
 from scipy import stats
 from sklearn.base import clone
-from small import assert_same_bits, set_sizes
 from support import few
-from writes import Writes, stop_fit
 
-import daskls
-from daskls import DataError, RandomChunkSVC, RandomChunkSVR, StoreError
-from daskls.errors import DamageError, ParameterError
+from daskls import RandomChunkSVC, RandomChunkSVR, StoreError
+from daskls.errors import ParameterError
 from daskls.kernels.frame import decide_pairs
-from daskls.methods.reserved import OF_ALL, sizes_of_cells
-from daskls.store.caches import drop_caches
-from daskls.store.choices import read_reserved
+from daskls.methods.reserved import OF_ALL
 
 N_LABELED, N_UNEVEN = 1200, 900
 LABELED, LABELS = overlapping(N_LABELED)
 UNEVEN, NUMBERS = uneven(N_UNEVEN)
 TWO = two_columns(UNEVEN, NUMBERS)
-# Each use: an estimator and its data; the part of a store, which is an attribute as well, and what
-# a fit without it is said to lack; another value of the parameter and how a store tells it from the
-# first; the method whose answers follow from the reserved rows.
-BOUND = SimpleNamespace(
-    **{"make": bounded, "X": LABELED, "y": LABELS},
-    **{"part": "false_alarm", "missing": "threshold", "ask": "decision_function"},
-    **{"other": {"max_false_alarm": 0.2}, "changed": r"rate was 0\.1, is 0\.2"},
-)
-INTERVAL = SimpleNamespace(
-    **{"make": covering, "X": UNEVEN, "y": TWO},
-    **{"part": "interval", "missing": "intervals", "ask": "predict_interval"},
-    **{"other": {"interval": 0.8}, "changed": r"coverage was 0\.9, is 0\.8"},
-)
 ASKED = uneven(3000, seed=9)[0]
 
 
-def fit(reserve, **params):
-    return reserve.make(**params).fit(reserve.X, reserve.y)
-
-
-def answers(reserve, model):
-    return getattr(model, reserve.ask)(ASKED)
-
-
-def found(reserve, model):
-    return getattr(model, f"{reserve.part}_")
-
-
-of_both = pytest.mark.parametrize("reserve", [BOUND, INTERVAL], ids=["bound", "interval"])
-
-
-def held_by(reserve, model):
-    """Return which rows a fit held out."""
-    own = found(reserve, model)
-    if reserve is BOUND:
-        counts = own.n_negatives, own.n_positives
-        return held_out(reserve.X, reserve.y, reserve.y, counts)
-    return held_out(reserve.X, reserve.y, np.zeros(len(reserve.X)), (own.n_rows,))
-
-
-@of_both
-def test_of_weights_of_rows_it_counts_alone_whether_they_are_0(reserve):
-    n = len(reserve.X)
-    weights = np.random.default_rng(1).uniform(0.5, 2, n) * (np.arange(n) % 4 > 0)
-    kept = weights > 0
-    model = reserve.make().fit(reserve.X[kept], reserve.y[kept], weights[kept])
-    lazy = da.from_array(reserve.X, chunks=(250, 2))
-    assert_same_bits(model, reserve.make().fit(lazy, reserve.y, weights))
-    plain = fit(reserve)
-    heavy = reserve.make().fit(reserve.X, reserve.y, np.where(held_by(reserve, plain), 7.0, 1.0))
-    np.testing.assert_array_equal(answers(reserve, heavy), answers(reserve, plain))
-
-
-@of_both
-def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(reserve, tmp_path):
-    model = fit(reserve, store=tmp_path / "m")
-    some = held_by(reserve, model) & (np.arange(len(reserve.X)) % 2 == 0)
-    moved = np.where(some[:, None], reserve.X + 0.7, reserve.X)
+def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(tmp_path):
+    model = bounded(store=tmp_path / "m").fit(LABELED, LABELS)
+    counts = model.false_alarm_.n_negatives, model.false_alarm_.n_positives
+    held = held_out(LABELED, LABELS, LABELS, counts)
+    moved = np.where((held & (np.arange(N_LABELED) % 2 == 0))[:, None], LABELED + 0.7, LABELED)
     with pytest.raises(StoreError, match=r"differs: .*rows, labels or weights"):
-        clone(model).fit(moved, reserve.y)
-    with pytest.raises(StoreError, match=reserve.changed):
-        clone(model).set_params(**reserve.other).fit(reserve.X, reserve.y)
-
-
-@of_both
-def test_a_model_without_what_they_give_is_not_finished(reserve, tmp_path):
-    store = tmp_path / "m"
-    stop_fit(lambda: fit(reserve, store=store), store, reserve.part)
-    drop_caches()
-    with pytest.raises(StoreError, match=rf"no {reserve.missing} yet.*Call fit again"):
-        daskls.load(store)
-    written = []
-    with Writes(store, written.append):
-        model = fit(reserve, store=store)
-    assert any(name.startswith(reserve.part) for name in written)
-    assert not [name for name in written if name.startswith(("bundles", "exchange", "partition"))]
-    assert_same_bits(model, fit(reserve))
-    assert found(reserve, daskls.load(store)) == found(reserve, model)
-
-
-@of_both
-def test_damage_is_noticed_and_mended(reserve, tmp_path):
-    model = fit(reserve, store=tmp_path / "m")
-    expected = answers(reserve, model)
-    file = tmp_path / "m" / reserve.part
-    file.write_bytes(file.read_bytes()[:-2] + b"??")
-    drop_caches()
-
-    def read_all():
-        model = daskls.load(tmp_path / "m")
-        answers(reserve, model)
-        # What the display of its curve reads.
-        read_reserved(model._reader.root)
-
-    with pytest.raises(DamageError, match=reserve.part):
-        read_all()
-    drop_caches()
-    np.testing.assert_array_equal(answers(reserve, fit(reserve, store=tmp_path / "m")), expected)
+        clone(model).fit(moved, LABELS)
+    with pytest.raises(StoreError, match=r"rate was 0\.1, is 0\.2"):
+        clone(model).set_params(max_false_alarm=0.2).fit(LABELED, LABELS)
 
 
 TEST, TEST_LABELS = overlapping(4000, seed=9)
@@ -155,7 +62,7 @@ def without_bound(model):
         bounded(**HINGE),
         bounded(n_partitions=2, class_weight="balanced"),
         RandomChunkSVC(chunk_size=200, max_false_alarm=RATE, **HINGE),
-        *few([bounded(probability="sigmoid"), bounded(C=None, gamma=None, kernel="auto")], 0),
+        *few([bounded(probability="sigmoid")], 0),
     ],
     ids=str,
 )
@@ -185,37 +92,21 @@ def test_it_is_a_plain_fit_to_the_other_rows_less_a_threshold(model):
     assert (plain.fit_report_.n_rows == model.fit_report_.n_rows).all()
 
 
-def test_a_false_alarm_is_what_the_second_class_is_said_of_wrongly():
-    normal = bounded().fit(LABELED, np.array(["fault", "normal"])[LABELS]).predict(TEST) == "normal"
-    assert 0.01 < normal[TEST_LABELS == 0].mean() < RATE
-    assert normal[TEST_LABELS == 1].mean() > 0.4
-
-
 def test_too_few_negatives_are_an_error_with_the_number_needed():
     y = np.where(np.arange(N_LABELED) < 500, "calm", "storm")
     with pytest.raises(ParameterError) as caught:
         bounded(max_false_alarm=0.01).fit(LABELED, y)
-    for words in (
-        "needs 299 rows of class 'calm'",
-        "is 250 of the 500 of positive weight",
-        "598 or",
-    ):
-        assert words in str(caught.value)
+    assert "needs 299 rows of class 'calm'" in str(caught.value)
     # What it says is enough.
     assert "max_false_alarm to 0.012 or delta to 0.082" in str(caught.value)
     for enough in ({"max_false_alarm": 0.012}, {"max_false_alarm": 0.01, "delta": 0.082}):
         assert 250 <= bounded(**enough).fit(LABELED, y).false_alarm_.n_negatives < 350
-    y[:598] = "calm"
-    for seed in range(3):
-        bound = bounded(max_false_alarm=0.01, random_state=seed).fit(LABELED, y).false_alarm_
-        assert 299 <= bound.n_negatives < 400
-        assert bound.delta <= 0.05
 
 
 NO_BOUND = [
     ({}, np.arange(N_LABELED) % 3, "two classes, but y holds 3: 0, 1, 2"),
     ({"max_false_alarm": None, "delta": 0.1}, LABELS, "delta=0.1 has no effect"),
-    *(({"max_false_alarm": rate}, LABELS, "max_false_alarm") for rate in (0.0, 1.0)),
+    ({"max_false_alarm": 1.0}, LABELS, "max_false_alarm"),
     ({"delta": 0.0}, LABELS, "delta"),
 ]
 
@@ -224,17 +115,6 @@ NO_BOUND = [
 def test_what_cannot_be_a_bound_is_refused(params, y, says):
     with pytest.raises(ValueError, match=says):
         bounded(**params).fit(LABELED, y)
-
-
-def test_many_rows_are_held_out_for_a_bound_up_to_a_number(monkeypatch):
-    most = {"daskls.run.reserve.MOST_RESERVED": 100, "daskls.run.reserve.MOST_POSITIVES": 30}
-    set_sizes(monkeypatch, most)
-    bound = bounded().fit(LABELED, LABELS).false_alarm_
-    assert 60 < bound.n_negatives < 140
-    assert 10 < bound.n_positives < 50
-    # No fewer than are needed, whatever they weigh.
-    set_sizes(monkeypatch, {"daskls.run.reserve.RESERVED_NBYTES": 16})
-    assert 29 <= bounded().fit(LABELED, LABELS).false_alarm_.n_negatives < 70
 
 
 def brute_sizes(plain, asked):
@@ -296,12 +176,6 @@ def test_it_is_one_rank_of_what_a_plain_fit_misses_of_the_others(model, y):
     assert not hasattr(plain, "interval_")
 
 
-def test_cells_of_more_noise_have_wider_intervals():
-    lower, upper = covering().fit(UNEVEN, NUMBERS).predict_interval(ASKED).T
-    width, noisy = upper - lower, ASKED[:, 1] > 0.5
-    assert np.median(width[noisy]) > 1.5 * np.median(width[~noisy])
-
-
 def test_a_model_without_intervals_says_what_to_do():
     assert hasattr(covering(), "predict_interval")
     model = covering(interval=None).fit(UNEVEN, TWO)
@@ -315,30 +189,18 @@ def test_a_model_without_intervals_says_what_to_do():
 def test_too_few_rows_are_an_error_with_the_number_needed():
     with pytest.raises(ParameterError) as caught:
         covering(interval=0.99).fit(UNEVEN[:170], NUMBERS[:170])
-    for words in ("interval=0.99 needs 99 rows", "85 of the 170 of positive weight", "85", "198"):
-        assert words in str(caught.value)
+    assert "interval=0.99 needs 99 rows" in str(caught.value)
     # What it says is enough.
     assert "lower interval to 0.988" in str(caught.value)
     for rows, coverage, needed in ((170, 0.988, 85), (198, 0.99, 99), (18, 0.9, 9)):
-        for seed in range(2):
-            model = covering(interval=coverage, random_state=seed).fit(
-                UNEVEN[:rows], NUMBERS[:rows]
-            )
-            assert needed <= model.interval_.n_rows < rows
+        model = covering(interval=coverage).fit(UNEVEN[:rows], NUMBERS[:rows])
+        assert needed <= model.interval_.n_rows < rows
 
 
-@pytest.mark.parametrize("coverage", [0.0, 1.0, 90, "0.9"])
+@pytest.mark.parametrize("coverage", [0.0, 90])
 def test_what_is_no_coverage_is_refused(coverage):
     with pytest.raises(ValueError, match="interval"):
         covering(interval=coverage).fit(UNEVEN, NUMBERS)
-
-
-def test_many_rows_are_held_out_for_an_interval_up_to_a_number(monkeypatch):
-    set_sizes(monkeypatch, {"daskls.run.reserve.MOST_RESERVED": 100})
-    assert 60 < covering().fit(UNEVEN, NUMBERS).interval_.n_rows < 140
-    # No fewer than are needed, whatever they weigh.
-    set_sizes(monkeypatch, {"daskls.run.reserve.RESERVED_NBYTES": 16})
-    assert 9 <= covering().fit(UNEVEN, NUMBERS).interval_.n_rows < 40
 
 
 FEW, FEW_NUMBERS = uneven(600)
@@ -357,12 +219,11 @@ def repeated(n, how, seed=0):
     return rng.permutation(np.repeat(np.arange(n), copies))
 
 
-HOW = few([3, "one row", 2, "a tenth"], 2)
+HOW = few([3, "one row"], 1)
 
 
-@pytest.mark.parametrize("how", [3, "a tenth"])
-def test_copies_are_on_one_side(how):
-    rows = repeated(len(FEW), how)
+def test_copies_are_on_one_side():
+    rows = repeated(len(FEW), "a tenth")
     own, numbers = FEW[rows], FEW_NUMBERS[rows]
     model = covering().fit(own, numbers)
     held = held_out(own, numbers, np.zeros(len(own)), (model.interval_.n_rows,))
@@ -405,44 +266,3 @@ def test_too_few_different_rows_are_an_error_with_the_number_needed():
         ParameterError, match=r"needs 29 distinct rows.* of 60 were drawn.* Fit on more"
     ):
         bounded().fit(LABELED[rows], y)
-    with pytest.raises(ParameterError, match=r"needs 9 distinct rows.*of 120 were drawn.*interval"):
-        covering().fit(FEW[np.arange(120) % 5], FEW_NUMBERS[np.arange(120) % 5])
-
-
-def test_cells_that_were_asked_about_nothing_have_the_size_of_all():
-    names = "n_rows, validation_error"
-    for n, errors in (([100, 50, 0], [0.04, np.nan, np.nan]), ([10, 20], [np.nan, np.nan])):
-        report = np.rec.fromarrays([n, errors], names=names)
-        np.testing.assert_array_equal(sizes_of_cells(report), 1.0)
-    # A cell of few rows is drawn to all the more.
-    sizes = sizes_of_cells(np.rec.fromarrays([[10**6, 10, 50], [1.0, 0.0, 0.0]], names=names))
-    assert sizes[0] > sizes[1] > sizes[2] > 0
-
-
-def test_a_table_of_few_values_keeps_its_bound():
-    """Its rows are reserved one by one: of each value some are trained on."""
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(24, 2))
-    chance = rng.uniform(0.05, 0.6, 24)
-    drawn = rng.integers(24, size=12_000)
-    labels = (rng.random(len(drawn)) < chance[drawn]).astype(int)
-    own, new = slice(0, 4000), slice(4000, None)
-    model = bounded(max_false_alarm=0.3).fit(values[drawn[own]], labels[own])
-    assert model.false_alarm_.n_negatives == pytest.approx((labels[own] == 0).sum() / 5, rel=0.2)
-    alarms = model.predict(values[drawn[new]])[labels[new] == 0]
-    assert 0.05 < alarms.mean() < 0.3
-
-
-def test_labels_that_change_between_readings_are_refused():
-    n_read = []
-
-    def labels(block_info=None):
-        n_read.append(0)
-        return np.zeros(N_LABELED, int) if len(n_read) > 1 else LABELS
-
-    y = da.map_blocks(labels, chunks=((N_LABELED,),), dtype=int, meta=np.empty(0, int))
-    with (
-        dask.config.set(scheduler="sync"),
-        pytest.raises((DataError, StoreError), match="same val"),
-    ):
-        bounded().fit(LABELED, y)

@@ -1,15 +1,11 @@
 """The same seed gives the same model bit for bit, whatever holds, reads and trains it."""
 
-from collections import Counter
-
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 import zarr
 from distributed import Client
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from small import set_sizes, small, small_sample
 from support import (
     assert_same_model,
@@ -21,14 +17,11 @@ from support import (
     tiny_blocks,
 )
 from threadpoolctl import threadpool_limits
-from zarr.storage import _local
 
-from daskls import RandomChunkSVC, pipeline
-from daskls.errors import MemoryPlanError, StoreError
+from daskls import RandomChunkSVC
+from daskls.errors import MemoryPlanError
 from daskls.partition.stored import read_partition
 from daskls.run import rows
-from daskls.run.blocks import HeldArray
-from daskls.sources.formats import open_source
 from daskls.store.dataset import DatasetWriter
 from daskls.store.layout import Root
 
@@ -39,17 +32,6 @@ N = 1200
 def many_leaves(monkeypatch):
     """Sample fewer rows than there are."""
     small_sample(monkeypatch, 400)
-
-
-def test_the_sampled_tree_differs_from_the_exact_one(monkeypatch):
-    X, y = checkers(N)
-    exact = small_svc().fit(X, y)
-    small_sample(monkeypatch, 400)
-    sampled = small_svc().fit(X, y)
-    assert model_bits(sampled)["tree thresholds"] != model_bits(exact)["tree thresholds"]
-    # All rows are in some cell either way.
-    assert sampled.fit_report_.n_rows.sum() == exact.fit_report_.n_rows.sum() == N
-    assert sampled.fit_report_.n_rows.max() <= 100
 
 
 def test_all_kinds_of_input_give_one_model(tmp_path, many_leaves, set_block_nbytes):
@@ -112,20 +94,6 @@ def write(path, values=X, **options):
     return zarr.create_array(path, data=values, chunks=values.shape, **options)
 
 
-@pytest.fixture
-def chunk_reads(monkeypatch):
-    """Return a count of the reads of each chunk's file by Zarr."""
-    counter = Counter()
-    original = _local._get
-
-    def counted(path, *args, **kwargs):
-        counter[path.parts[-4:]] += "c" in path.parts
-        return original(path, *args, **kwargs)
-
-    monkeypatch.setattr(_local, "_get", counted)
-    return counter
-
-
 @pytest.mark.parametrize("kind", ["packed", "dask"])
 def test_the_model_and_its_answers_are_those_of_small_chunks(kind, tmp_path, small_blocks):
     expected = small_svc().fit(X, Y)
@@ -142,25 +110,6 @@ def test_the_model_and_its_answers_are_those_of_small_chunks(kind, tmp_path, sma
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "out")[:], expected.predict(X))
     # A Dask array's answer keeps its chunks.
     assert kind != "dask" or scores.chunks == ((N_HELD,),)
-
-
-def test_a_packed_chunk_is_unpacked_once_a_pass(tmp_path, small_blocks, chunk_reads):
-    write(tmp_path / "X", **PACKED)
-    chunk = (*(tmp_path / "X").parts[-1:], "c", "0", "0")
-    with dask.config.set(scheduler="synchronous"):
-        model = small_svc().fit(tmp_path / "X", Y)
-        assert chunk_reads[chunk] == 2
-        model.predict(tmp_path / "X").compute()
-        assert chunk_reads[chunk] == 3
-
-
-def test_blocks_of_large_chunks_end_where_the_chunks_end(tmp_path, small_blocks):
-    zarr.create_array(tmp_path / "S", data=X, chunks=(20, 2), shards=(200, 2))
-    zarr.create_array(tmp_path / "P", data=X, chunks=(90, 2))
-    blocks = [rows.open_whole(open_source(tmp_path / name), 50 * 16).chunks[0] for name in "SP"]
-    # Of shards whole chunks; a chunk of less than the bound is a block.
-    assert blocks[0] == (40,) * 15
-    assert blocks[1] == (90,) * 6 + (60,)
 
 
 @pytest.fixture(scope="module")
@@ -193,8 +142,6 @@ def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(wide, tmp_path):
 LAYOUTS = {
     "C": np.ascontiguousarray,
     "Fortran": np.asfortranarray,
-    "reversed": lambda X: np.ascontiguousarray(X[::-1])[::-1],
-    "every second": lambda X: np.repeat(X, 2, axis=0)[::2],
     "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
     "read-only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
 }
@@ -217,35 +164,3 @@ def test_any_layout_is_read_as_from_disk(layout, from_disk, monkeypatch):
         ours = small("VoronoiSVC").fit(given, Y)
     assert_same_model(from_disk("VoronoiSVC", X, Y), ours)
     np.testing.assert_array_equal(given, before)
-
-
-@settings(max_examples=60)
-@given(
-    st.sampled_from(["f2", "f4", "f8", "i1", "u2", "i8", "?", ">f4"]),
-    st.integers(1, 50),
-    st.integers(1, 20),
-    st.data(),
-)
-def test_rows_are_copies(dtype, n, chunk_rows, data):
-    values = np.arange(2 * n).reshape(n, 2).astype(dtype)
-    held = HeldArray.of(values, "X", chunk_rows)
-    start = data.draw(st.integers(0, n))
-    stop = data.draw(st.integers(start, n))
-    found = held.read(start, stop)
-    np.testing.assert_array_equal(found, values[start:stop])
-    assert found.flags.c_contiguous
-    assert found.dtype.isnative
-    assert held.chunk_rows == min(n, chunk_rows)
-    assert not np.shares_memory(found, values)
-
-
-def test_an_array_that_changes_during_a_fit_is_told(monkeypatch):
-    changing, regroup_rows = X.copy(), pipeline.regroup_rows
-
-    def change(*given):
-        changing[3] += 1
-        return regroup_rows(*given)
-
-    monkeypatch.setattr(pipeline, "regroup_rows", change)
-    with pytest.raises(StoreError, match="other values at the second reading"):
-        small("VoronoiSVC").fit(changing, Y)

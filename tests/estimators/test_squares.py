@@ -10,19 +10,16 @@ from cells import mean_of_svcs
 from peaks import peak_of
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel
-from sklearn.svm import SVC, SVR
-from support import PAPERS, checkers, compiled, few
+from sklearn.svm import SVC
+from support import checkers, compiled, few
 
 from daskls import (
     KNNSVC,
     FalkSVC,
-    LocalSamplingSVC,
     ParameterError,
     RandomChunkSVC,
     VoronoiSVC,
-    VoronoiSVR,
 )
-from daskls.kernels.kernel import KERNELS, kernels_with
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
@@ -83,21 +80,6 @@ def test_absent_classes_stay_below_present_ones_however_low():
     assert (values[:, :3] == np.nextafter(-1.0, 0.0)).any()
 
 
-def test_partitions_average_clipped_values():
-    params = {**GIVEN, "cell_size": 130, "random_state": 0}
-    model = squares_of(**params, n_partitions=3).fit(X, Y)
-    reader = model._reader
-    views = model._fitted_method().space(reader).find(Q)
-    from daskls.methods.scores import model_scores
-
-    total = np.zeros((len(Q), 3))
-    for cells in views:
-        for cell in np.unique(cells):
-            own = cells == cell
-            total[own] += np.clip(model_scores(reader.read_cell(int(cell)), Q[own], 3), -1, 1)
-    np.testing.assert_allclose(model.decision_function(Q), total / 3, atol=1e-12)
-
-
 @pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "auto"])
 def test_what_is_not_given_is_chosen_once_for_all_squares_of(kind, kernel):
@@ -109,27 +91,9 @@ def test_what_is_not_given_is_chosen_once_for_all_squares_of(kind, kernel):
     assert len(np.unique(report.gamma)) == len(report) > 1
 
 
-def test_given_values_are_taken_as_they_are():
-    # 1 / (2 * (1 / (2 * 49))) is not 49.
-    model = squares_of(150, loss="squared_error", C=49.0, random_state=0).fit(X, Y)
-    assert set(model.fit_report_.C) == {49.0}
-    model = squares_of(150, loss="squared_error", gamma=7.0, random_state=0).fit(X, Y)
-    assert set(model.fit_report_.gamma) == {7.0}
-    model = squares_of(150, loss="squared_error", C=[3.0, 30.0], random_state=0).fit(X, Y)
-    assert set(model.fit_report_.C) <= {3.0, 30.0}
-
-
-def test_cells_of_one_class_say_so():
-    X = np.r_[np.zeros((50, 1)), np.ones((50, 1))] + np.random.default_rng(0).random((100, 1)) * 0.1
-    model = squares_of(50, **GIVEN, random_state=0).fit(X, np.repeat([0, 1], 50))
-    assert model.decision_function([[0.0], [1.0]]).tolist() == [-1.0, 1.0]
-
-
 REFUSED = [
     ({"cv": 3}, "cv=3 has no effect with loss='squared_error'"),
-    ({"search": "full"}, "search='full' has no effect"),
-    ({"tol": 0.1}, "tol=0.1 has no effect"),
-    ({"C": 1e29, "gamma": 1e-9}, "leaves a ridge"),
+    ({"C": 1e29, "gamma": 1e-9}, "this is a ridge of 5e-30, which is 0 within float64"),
     ({"kernel": "linear"}, "choice of C and gamma by loss='squared_error' is for kernels of"),
     (
         {"kernel": "poly", "C": 1.0, "feature_scale": "learned"},
@@ -145,8 +109,7 @@ def test_what_has_no_effect_is_refused(params, said):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "spread", "C"),
-    [("linear", 100.0, 10.0), ("linear", 1.0, 1e4), ("poly", 10.0, 0.1), ("rbf", 1.0, 1e8)],
+    ("kernel", "spread", "C"), [("linear", 1.0, 1e4), ("poly", 10.0, 0.1), ("rbf", 1.0, 1e8)]
 )
 def test_coefficients_many_times_their_sum_keep_their_digits(kernel, spread, C):
     rng = np.random.default_rng(0)
@@ -185,7 +148,7 @@ def test_memory_of_a_cell_and_its_model_is_planned(kernel, n_classes, C, n_asked
     assert kept <= solver.model_nbytes(sizes, m) <= 2 * kept
 
 
-@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("spread", [1.0, 1e3])
 @pytest.mark.parametrize("gamma", [3.0, 100.0])
 @pytest.mark.parametrize("kernel", [exponentials, laplacian_kernel])
 def test_hinge_cells_of_plain_distances_are_those_of_svc(kernel, gamma, spread):
@@ -196,24 +159,6 @@ def test_hinge_cells_of_plain_distances_are_those_of_svc(kernel, gamma, spread):
     found = model.fit(rows, y).decision_function(queries)
     expected = mean_of_svcs(X, y, Q, kernel=partial(kernel, gamma=gamma), C=10.0)
     np.testing.assert_allclose(found, expected, atol=2e-3)
-
-
-def test_widths_of_the_laplacian_kernel_are_multiples_of_its_own_distances():
-    params = {"loss": "squared_error", "kernel": "laplacian", "random_state": 0}
-    # Eight copies of each feature in another unit: all distances are 16 times as large.
-    one, other = (squares_of(**params).fit(rows, Y) for rows in (X, 2 * np.tile(X, 8)))
-    np.testing.assert_allclose(other.fit_report_.gamma * 16, one.fit_report_.gamma, rtol=1e-6)
-    given = squares_of(**{**PAPERS, "kernel": "laplacian", "C": 1.0, "gamma": 1.0}).fit(X, Y)
-    largest = np.abs(X - X.mean(axis=0)).sum(axis=1).max()
-    np.testing.assert_allclose(given.fit_report_.radius, largest, rtol=1e-6)
-
-
-@pytest.mark.parametrize("kind", [FalkSVC, KNNSVC, LocalSamplingSVC])
-@pytest.mark.parametrize("kernel", sorted({*KERNELS} - {*kernels_with("is_everywhere")}))
-def test_other_methods_refuse_kernels_of_cells_alone(kind, kernel):
-    message = f"'kernel' parameter of {kind.__name__} must be a str among .* Got '{kernel}' instead"
-    with pytest.raises(ValueError, match=message):
-        kind(kernel=kernel).fit(X, Y)
 
 
 @pytest.mark.slow
@@ -256,7 +201,6 @@ METHODS = {
 KERNELS = [
     {"kernel": "linear"},
     {"kernel": "poly", "degree": 2, "coef0": 0.0},
-    {"kernel": "poly", "degree": 3, "coef0": 0.0},
     {"kernel": "poly", "degree": 2, "coef0": 1.0},
 ]
 
@@ -285,34 +229,20 @@ def test_every_method_has_scikit_learns_svm_of_the_rows_as_they_are(method, kern
     assert (three.predict(QUERIES) == labels).mean() > 0.97
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_support_vector_regression_has_the_same_origin(kernel):
-    y = AWAY[:, 0] * AWAY[:, 1] + AWAY[:, 2]
-    given = {"C": 2.0, "gamma": 0.5, "epsilon": 0.05, **kernel}
-    model = VoronoiSVR(N_AWAY, loss="epsilon_insensitive", feature_scale=None, **given, tol=1e-6)
-    found = model.fit(AWAY, y).predict(QUERIES)
-    expected = SVR(**given, tol=1e-8).fit(AWAY, y).predict(QUERIES)
-    np.testing.assert_allclose(found, expected, atol=2e-2)
-
-
-def columns(units, n_classes=2, noise=0.0, seed=0):
-    """Return rows, half to train, with columns from 0 to the units, all of equal importance."""
-    rng = np.random.default_rng(seed)
-    units = np.asarray(units, float)
+def columns(units):
+    """Return rows with columns from 0 to the units, all of equal importance, and noisy labels."""
+    rng = np.random.default_rng(0)
     share = rng.random((1600, len(units)))
-    if n_classes > 2:
-        y = (share[:, -1] * n_classes).astype(int)
-    else:
-        y = share.mean(axis=1) > 0.5
-        y ^= rng.random(len(y)) < noise
-    return share * units, y
+    y = share.mean(axis=1) > 0.5
+    y ^= rng.random(len(y)) < 0.1
+    return share * np.asarray(units, float), y
 
 
 @pytest.mark.always
 @compiled
 @pytest.mark.parametrize("units", [[1000, 30, 500], [1000, 1, 500]], ids=["near", "far apart"])
 def test_open_c_is_of_rows_in_units_of_their_spread(units):
-    AWAY, y = columns(units, noise=0.1)
+    AWAY, y = columns(units)
     AWAY, y = AWAY[:300], y[:300]
     model = VoronoiSVC(300, **CELL, kernel="linear", tol=1e-6, random_state=0).fit(AWAY, y)
     spread = AWAY.std(axis=0)

@@ -1,6 +1,5 @@
 """Queries gathered by bundle get the answers of those in blocks, from one read of each model."""
 
-import logging
 from types import SimpleNamespace
 
 import dask
@@ -13,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from peaks import peak_of
 from small import small
-from support import Calls, checkers, start_cluster, tiny_blocks
+from support import Calls, checkers, start_cluster
 from writes import KillsAt, read_written
 
-from daskls import FalkSVC, StoreError, VoronoiSVC
+from daskls import StoreError
 from daskls.methods import predict, to_zarr
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
 from daskls.plan.prediction import PredictionPlan
-from daskls.store.artifact import Artifact
 from daskls.store.exchange import Exchange
 from daskls.store.folder import Folder
 
@@ -101,21 +99,6 @@ def test_any_chunks(labels, tmp_path_factory, chunks, most, dtype, low, seed):
     with dask.config.set(scheduler="threads"):
         found = write(labels, SCORES, lazy, tmp_path_factory.mktemp("any") / "out", most)
     same(found, predict.predict_array(rows, labels._handle, SCORES))
-
-
-def test_each_model_is_read_once(tmp_path, monkeypatch):
-    # Of many bundles, with fewer queries than a block.
-    monkeypatch.setattr("daskls.plan.bundles.MIN_BUNDLE_WORK", 1)
-    model = small("VoronoiSVC").fit(X, CODES)
-    read = Calls(
-        monkeypatch, Artifact, "read", lambda part, name, *at, **_: (part.key, name, *map(str, at))
-    )
-    rows = da.from_array(QUERIES, chunks=(300, 2))
-    write(model, model.classes_, rows, tmp_path / "out", 300)
-    n_read = read.counter()
-    models = [n for (_, name, *_), n in n_read.items() if name == "coef"]
-    assert len(models) == len(model._reader.bundles) > 1
-    assert set(models) == {1}
 
 
 def test_with_a_client(labels, client, tmp_path):
@@ -218,30 +201,3 @@ def test_a_task_takes_at_most_what_is_planned_for_its_rows(case, task, tmp_path)
         tasks[name]()
     # What is there before queries make a difference is no part of the plan.
     assert peak_of(tasks[task]) < row_nbytes(model._reader, 2, 8, wanted) * n_rows + (4 << 20)
-
-
-def test_queries_are_gathered_where_that_spares_more_than_it_moves(
-    labels, tmp_path, monkeypatch, always
-):
-    monkeypatch.undo()
-    tiny_blocks(monkeypatch, 100 * QUERIES.itemsize * 2)
-    calls = Calls(monkeypatch, to_zarr, "predict_gathered")
-    labels.predict_to_zarr(da.from_array(QUERIES, chunks=(90, 2)), tmp_path / "out")
-    assert len(calls) == 0
-    where = {"workers": 2, "memory_limit": "2GiB"}
-    plan = VoronoiSVC().plan((10**8, 28), **where).prediction
-    assert plan.pays_to_gather
-    assert 50 * plan.nbytes < plan.by_block_nbytes
-    for model, n_rows in ((VoronoiSVC(), 10**5), (FalkSVC(), 10**8)):
-        other = model.plan((n_rows, 28), **where).prediction
-        assert not other.pays_to_gather
-        assert other.nbytes == other.by_block_nbytes
-
-
-def test_what_is_read_is_said(labels, tmp_path, caplog):
-    seen = []
-    with caplog.at_level(logging.INFO, "daskls"):
-        labels.predict_to_zarr(QUERIES, tmp_path / "out", seen.append)
-    assert "900 rows, gathered by bundle, reads about" in caplog.text
-    assert {progress.stage for progress in seen} == {"regroup", "predict", "order"}
-    assert all(own.done == own.total for own in seen[1::2] if own.stage != "predict")

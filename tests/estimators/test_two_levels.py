@@ -11,9 +11,7 @@ from support import checkers, path_of, small_svc
 
 import daskls
 from daskls.errors import DamageError
-from daskls.partition.stored import model_partition
 from daskls.store.artifact import open_artifact, write_artifact
-from daskls.store.caches import drop_caches
 
 N = 1500
 QUERIES = np.random.default_rng(3).uniform(-0.3, 1.3, (200, 2))
@@ -64,24 +62,6 @@ def test_answers_are_the_same_bits(models):
         np.testing.assert_array_equal(single, getattr(one, name)(QUERIES[:20]))
 
 
-def test_trees_are_read_bundle_by_bundle(models, monkeypatch):
-    opened = []
-
-    def counted(store, key):
-        opened.append(key)
-        return open_artifact(store, key)
-
-    monkeypatch.setattr("daskls.partition.stored.open_artifact", counted)
-    drop_caches()
-    space = model_partition(daskls.load(path_of(models[1]))._reader)
-    # Opening the model has read none.
-    assert opened == []
-    space.find(QUERIES[:1])
-    assert 1 <= len(opened) <= 2
-    space.find(QUERIES)
-    assert len(opened) == len(set(opened)) <= len(space.branches.bundles)
-
-
 def test_damage_is_refused(models, tmp_path):
     store = tmp_path / "m"
     shutil.copytree(path_of(models[1]), store)
@@ -99,18 +79,3 @@ def test_damage_is_refused(models, tmp_path):
     write_artifact(store, "index", {**arrays, "leaf_cells": moved}, index.attrs, replace=True)
     with pytest.raises(DamageError, match=str(store)):
         daskls.load(store).predict(QUERIES)
-
-
-def test_the_table_of_some_cells_is_rows_of_the_whole(models):
-    reader = models[1]._reader
-    some, whole_table = reader.report_of_some(20), reader.report
-    assert 5 < len(some) < 40 < len(whole_table)
-    for name in ("cell", "leaf", "n_rows", "radius", "seconds"):
-        np.testing.assert_array_equal(some[name], whole_table[some.cell][name])
-    assert reader.report_of_some(10**6) is whole_table
-
-
-def test_cells_are_of_the_same_partitions(models):
-    one, two = (model_partition(model._reader) for model in models)
-    found = [[space.partition_of(c) for c in range(space.n_leaves)] for space in (one, two)]
-    assert found[0] == found[1]
