@@ -75,15 +75,6 @@ def test_labels_of_any_kind_become_codes(tmp_path, labels, classes):
     np.testing.assert_array_equal(labels_of(data), expected)
 
 
-def test_npz_without_labels_and_with_other_labels(tmp_path, rows):
-    X, y = rows
-    np.savez(tmp_path / "a.npz", X=X, kind=y)
-    with pytest.raises(DataError, match="has no array 'y'; it has X, kind"):
-        convert(tmp_path / "a.npz", tmp_path / "d")
-    assert convert(tmp_path / "a.npz", tmp_path / "d", label="none").y is None
-    check_rows(convert(tmp_path / "a.npz", tmp_path / "e", label="kind"), X, y)
-
-
 def test_npz_is_read_in_bounded_memory(tmp_path):
     X = np.asfortranarray(np.random.default_rng(0).standard_normal((120_000, 40)), np.float32)
     np.savez(tmp_path / "a.npz", X=X, y=np.arange(len(X)) % 2)

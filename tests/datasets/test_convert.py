@@ -63,24 +63,6 @@ def test_csv_label_by_name_or_index(tmp_path, label, column):
     check_rows(data, np.delete(table, column, 1), table[:, column])
 
 
-def test_csv_index_is_not_mistaken_for_a_cell(tmp_path):
-    for last, labels in [("0", [0, 1]), ("cat", ["cat", "dog"])]:
-        (tmp_path / "a.csv").write_text(f"2,8,{last}\n3,9,{labels[1]}\n")
-        data = convert(tmp_path / "a.csv", tmp_path / "d", label="2", overwrite=True)
-        np.testing.assert_array_equal(data.X[:], [[2, 8], [3, 9]])
-        assert data.classes == labels
-
-
-def test_the_command_takes_a_column_by_name_before_its_place(tmp_path):
-    (tmp_path / "a.csv").write_text("2,1,y\n5,6,7\n8,9,7\n")
-    run_cli("convert", tmp_path / "a.csv", tmp_path / "d", "--label", "2", "--quiet")
-    data = open_dataset(tmp_path / "d")
-    assert data.feature_names == ["1", "y"]
-    assert data.classes == [5, 8]
-    run_cli("convert", tmp_path / "a.csv", tmp_path / "e", "--label", "0", "--quiet")
-    assert open_dataset(tmp_path / "e").classes == [5, 8]
-
-
 MIXED = pd.DataFrame(
     {
         "id": [f"row {i}" for i in range(200)],
@@ -140,13 +122,6 @@ def test_options_of_tables_are_those_of_a_fit(tmp_path):
     assert noise.clean_dataset(tmp_path / "d", tmp_path / "e").table["unknown"] == "error"
 
 
-def test_csv_without_that_column(tmp_path):
-    (tmp_path / "a.csv").write_text("a,b,y\n1,2,0\n")
-    for label in ("z", 3, -4):
-        with pytest.raises(DataError, match=f"no column {label!r}; its 3 columns are: a, b, y"):
-            convert(tmp_path / "a.csv", tmp_path / "d", label=label)
-
-
 def test_csv_late_error_after_written_chunks_leaves_nothing(tmp_path, monkeypatch):
     # As of larger files and blocks: the error is in the second block, some 4,000 rows in.
     monkeypatch.setattr("daskls.sources.files.TEXT_BLOCK_NBYTES", 1 << 14)
@@ -164,21 +139,6 @@ def test_csv_late_error_after_written_chunks_leaves_nothing(tmp_path, monkeypatc
         )
     assert done[-1] > 3900
     leaves_nothing(tmp_path, "a.csv")
-
-
-def test_text_in_another_type(tmp_path):
-    for name, label in (("a.csv", -1), ("b.svm", None)):
-        (tmp_path / "a.csv").write_text("1,2,0\n3,4,1\n")
-        (tmp_path / "b.svm").write_text("0 1:1 2:2\n1 1:3 2:4\n")
-        for dtype in ("int16", "uint8", "float64"):
-            data = convert(tmp_path / name, tmp_path / f"{name}-{dtype}", label=label, dtype=dtype)
-            assert data.X.dtype == dtype
-            check_rows(data, [[1, 2], [3, 4]], [0, 1])
-        for text in ("1.5", "300", "-1"):
-            (tmp_path / "a.csv").write_text(f"{text},0\n")
-            (tmp_path / "b.svm").write_text(f"0 1:{text}\n")
-            with pytest.raises(DataError):
-                convert(tmp_path / name, tmp_path / "d", label=label, dtype="uint8")
 
 
 # LIBSVM
@@ -257,13 +217,6 @@ def test_parquet_labels(tmp_path, labels, classes, label):
     check_rows(data, [[1, 1], [2, 0], [3, 1]], labels.to_pylist())
 
 
-def test_parquet_without_label(tmp_path):
-    write_parquet(tmp_path / "a.parquet", {"a": [1, 2], "b": [0.5, 1.5]})
-    data = convert(tmp_path / "a.parquet", tmp_path / "d", label="none")
-    np.testing.assert_array_equal(data.X[:], [[1, 0.5], [2, 1.5]])
-    assert data.y is None
-
-
 # All formats
 
 
@@ -303,18 +256,6 @@ def test_progress_interruptions_and_overwriting(tmp_path, name):
     with pytest.raises(DataError):
         convert(*given, label=label, overwrite=True)
     assert open_dataset(tmp_path / "d").n_rows == 10
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_the_label_of_a_usual_name_is_taken_and_said(tmp_path, suffix):
-    for name in ("y", "Label", "target", "class"):
-        frame = pd.DataFrame({"a": [1, 2], name: ["p", "q"], "b": [3, 4]})
-        path = tmp_path / f"{name}.{suffix}"
-        frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
-        words = f"it is '{name}'. .* --label {name}, or label='{name}'"
-        with pytest.warns(UserWarning, match=words):
-            data = convert(path, tmp_path / name)
-        check_rows(data, [[1, 3], [2, 4]], ["p", "q"])
 
 
 def test_a_label_that_is_not_named_is_never_guessed(tmp_path):

@@ -8,13 +8,11 @@ from daskls import datasets
 from daskls.datasets import bayes_accuracy, write
 from daskls.datasets._base import GROUP_ROWS
 from daskls.datasets.registry import GENERATORS
-from daskls.datasets.sets import Checkerboard
 from daskls.errors import ParameterError
 
 NAMES = ("checkerboard", "friedman1", "noisy28", "swiss_roll", "two_spirals")
 # Those with a function of their own.
 MADE = [name for name in NAMES if name != "friedman1"]
-N = GROUP_ROWS + 500
 
 
 def make(name, n_rows, random_state=0, **params):
@@ -32,12 +30,6 @@ def test_the_function_makes_the_first_rows_with_the_same_defaults(name):
         if p.kind is p.KEYWORD_ONLY and p.name != "random_state"
     }
     assert defaults == {field.name: field.default for field in fields(GENERATORS[name])}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_rows_are_a_prefix_of_more_rows(name):
-    for whole, less in zip(make(name, 2 * N, 3), make(name, N, 3), strict=True):
-        np.testing.assert_array_equal(less, whole[:N])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -62,40 +54,6 @@ def test_the_seed_chooses_the_rows_and_groups_do_not_repeat(name):
 
 
 # Each oracle is the best rule, written down from the set's definition alone: true where +1.
-
-
-def checkerboard_oracle(X, n_cells_side=4, flip=0.055):
-    edges = np.linspace(0, 1, n_cells_side + 1)[1:-1]
-    squares = np.searchsorted(edges, X[:, 0]) + np.searchsorted(edges, X[:, 1])
-    return (squares % 2 == 0) == (flip < 0.5)
-
-
-def curve_density(X, curve, noise):
-    total = np.zeros(len(X))
-    for point in curve:
-        total += np.exp(-((X - point) ** 2).sum(1) / (2 * noise**2))
-    return total / (len(curve) * 2 * np.pi * noise**2)
-
-
-def two_spirals_oracle(X, n_turns=3.0, noise=0.0555):
-    radius = np.sqrt((np.arange(700) + 0.5) / 700)
-    curve = radius * np.exp(2j * np.pi * n_turns * radius)
-    arm = np.column_stack([curve.real, curve.imag])
-    X = X.astype(float)
-    return curve_density(X, arm, noise) > curve_density(X, -arm, noise)
-
-
-def swiss_roll_oracle(X, n_turns=1.5, noise=0.02):
-    angle = np.linspace(1.5 * np.pi, (1.5 + 2 * n_turns) * np.pi, 700)
-    curve = 0.9 * angle / angle[-1] * np.exp(1j * angle)
-    roll = np.column_stack([curve.real, curve.imag])
-    cloud = np.where(np.abs(X).max(1) <= 1, 0.25, 0.0)
-    return curve_density(X.astype(float), roll, noise) > cloud
-
-
-def noisy28_oracle(X, flip=0.1, noise=0.3):
-    X = X.astype(float)
-    return X[:, 0] * X[:, 1] > -np.sin(2 * X[:, 2])
 
 
 CASES = [
@@ -149,34 +107,6 @@ def test_write_gives_the_made_rows_whatever_the_chunks(tmp_path, name):
         np.testing.assert_array_equal(data.X[:], X)
         stored = data.y[:] if name == "friedman1" else np.array(data.classes)[data.y[:]]
         np.testing.assert_array_equal(stored, y)
-
-
-def test_write_passes_parameters_and_reports_progress(tmp_path):
-    seen = []
-    data = write(
-        "friedman1",
-        tmp_path / "d",
-        100,
-        d=7,
-        chunk_rows=32,
-        progress=lambda done, total: seen.append((done, total)),
-    )
-    np.testing.assert_array_equal(data.X[:], make("friedman1", 100, d=7)[0])
-    assert seen == [(32, 100), (64, 100), (96, 100), (100, 100)]
-
-
-def test_write_holds_one_chunk(tmp_path, monkeypatch):
-    asked = []
-
-    class Counted(Checkerboard):
-        def rows(self, first_row, n_rows, seed):
-            asked.append(n_rows)
-            return super().rows(first_row, n_rows, seed)
-
-    monkeypatch.setitem(GENERATORS, "checkerboard", Counted)
-    write("checkerboard", tmp_path / "d", 1000, chunk_rows=128)
-    assert max(asked) == 128
-    assert sum(asked) == 1000
 
 
 BAD = [

@@ -1,17 +1,15 @@
 """What is chosen for all cells, end to end: coding, scale, kernel and width, and the same again."""
 
-import os
 from functools import wraps
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
 from small import small_sample
-from support import few, load_real, start_cluster
+from support import few
 
-from daskls import FalkSVC, VoronoiSVC, VoronoiSVR
+from daskls import VoronoiSVC, VoronoiSVR
 from daskls.datasets import make_noisy28
 from daskls.scaling import candidates
 
@@ -46,17 +44,6 @@ def test_ranks_are_chosen_where_orders_decide():
     plain = VoronoiSVC(random_state=0, feature_coding="none").fit(SKEWED, LABELS)
     wrong = [1 - own.score(np.exp(8 * FRESH), differ(FRESH)) for own in (model, plain)]
     assert wrong[0] < wrong[1] / 2
-
-
-def test_indicators_are_chosen_where_categories_decide():
-    rng = np.random.default_rng(0)
-    rows = rng.integers(9, size=(N, 3)).astype(float)
-    good = rng.permutation(9) % 2
-    y = good[rows[:, 0].astype(int)] ^ good[rows[:, 1].astype(int)]
-    model = VoronoiSVC(random_state=0).fit(rows, y)
-    assert chosen(model)["coding"] in ("indicators", "both")
-    plain = VoronoiSVC(random_state=0, feature_coding="none").fit(rows, y)
-    assert chosen(model)["chosen"]["squared_error"] < chosen(plain)["chosen"]["squared_error"]
 
 
 @pytest.mark.parametrize("seed", few([4, 3, 8]))
@@ -136,15 +123,6 @@ def test_one_seed_one_choice_of_regions(monkeypatch):
     assert chosen(models[0])["chosen"]["n_rows"] > 300 / 5
 
 
-@pytest.mark.slow
-def test_one_seed_one_choice_of_regions_on_a_cluster(monkeypatch):
-    small_sample(monkeypatch, 300)
-    params = {"random_state": 0, "feature_coding": "none"}
-    here = VoronoiSVC(500, **params).fit(X, Y)
-    with start_cluster(2) as cluster, Client(cluster):
-        assert_same_choice([here, VoronoiSVC(500, **params).fit(X, Y)], TEST[:200])
-
-
 @pytest.mark.parametrize("n_sample", [300, None], ids=["regions", "all rows"])
 def test_a_decision_goes_on_after_its_last_step(n_sample, tmp_path, monkeypatch):
     if n_sample:
@@ -205,28 +183,8 @@ def test_noise_loses_its_part(kernel, share):
 
 
 @pytest.mark.slow
-def test_another_method_gains_by_the_same_scale():
-    model = FalkSVC(200, C=10.0, gamma=5.0, random_state=0)
-    plain = model.fit(X, Y).score(TEST, TRUTH)
-    learned = model.set_params(feature_scale="learned").fit(X, Y)
-    assert_noise_lost(learned)
-    assert learned.score(TEST, TRUTH) > plain + 0.03
-
-
-@pytest.mark.slow
 def test_features_that_say_nothing_go_where_rows_are_many(monkeypatch):
     small_sample(monkeypatch, 3000)
     model = VoronoiSVC(feature_coding="none", kernel="rbf", random_state=1)
     model.fit(*make_noisy28(20_000, noise=1.0, random_state=1))
     assert np.flatnonzero(model.feature_importances_).tolist() == [0, 1, 2]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("DASKLS_DATA" not in os.environ, reason="ijcnn1 lies where DASKLS_DATA says")
-def test_no_harm_is_done_to_ijcnn1():
-    # Rows of an engine in time: rows held out one by one speak for a scale that errs more often.
-    data = load_real("ijcnn1")
-    params = {"loss": "squared_error", "kernel": "auto", "random_state": 0}
-    model = VoronoiSVC(**params, feature_scale="learned").fit(data.X, data.y)
-    # By the defaults of five seeds 1.41 +- 0.13 %.
-    assert 1 - model.score(data.X_test, data.y_test) < 0.018

@@ -6,19 +6,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import StackingClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from small import answers_of, connected, small
-from support import HERE
-from support import run_cli as run
+from small import answers_of, small
 
 import daskls
-from daskls import DataError, ParameterError, StoreError, TableEncoder
+from daskls import DataError, StoreError, TableEncoder
 from daskls.plotting import FeatureDisplay
 
 N = 200
@@ -74,11 +70,6 @@ def by_calibration(model):
     return found, found.predict_proba(Q)
 
 
-def by_stack(model):
-    found = StackingClassifier([("a", model), ("b", clone(model))], cv=2).fit(X, Y)
-    return found, found.predict_proba(Q)
-
-
 TOOLS = {
     "GridSearchCV": by_grid,
     "ColumnTransformer": by_columns,
@@ -131,18 +122,6 @@ def test_importances_are_summed_over_the_features_of_a_column():
         assert share == pytest.approx(sum(own))
 
 
-def test_options_of_tables():
-    dropped = svc().fit(X, Y, drop=["since", "age"])
-    assert dropped.feature_names_in_.tolist() == ["color", "city", "member"]
-    with pytest.raises(DataError, match=r"'age' has a missing value in row \d.*--missing auto"):
-        svc().fit(X, Y, missing="refuse")
-    # Of numbers alone, too: whoever names an option wants a table.
-    plain = pd.DataFrame({"a": np.arange(N) % 5, "id": np.arange(N)})
-    assert svc().fit(plain, Y, drop="id").feature_names_in_.tolist() == ["a"]
-    with pytest.raises(ParameterError, match="unknown is 'maybe'"):
-        svc().fit(X, Y, unknown="maybe")
-
-
 def test_weights():
     weights = np.random.default_rng(3).integers(0, 3, N) / 2
     model, plain = svc().fit(X, Y, weights), svc().fit(X, Y)
@@ -172,13 +151,6 @@ def test_regressors(name):
         encoder = TableEncoder().fit(frame)
         same = small(name).fit(encoder.transform(frame), np.column_stack([y, -y]))
         np.testing.assert_array_equal(both.predict(Q), same.predict(encoder.transform(Q)))
-
-
-def test_the_rows_of_a_plan_are_those_of_the_columns():
-    plan = daskls.VoronoiSVC().plan(X, Y)
-    features = daskls.VoronoiSVC(100, C=1, gamma=1, feature_scale="spread").fit(X, Y).table_
-    assert (plan.n_rows, plan.n_features) == (N, len(features.feature_names))
-    assert daskls.VoronoiSVC().plan(X[["age"]], Y).n_features == 1
 
 
 GAPS = np.where(np.arange(N) == 5, None, Y)
@@ -228,24 +200,6 @@ def test_queries():
     with pytest.raises(DataError, match="known label column"):
         model.score(Q.assign(t=Y))
     assert model.score(Q.assign(t=Y), "t") == model.score(Q, Y)
-
-
-def test_queries_of_a_model_that_was_loaded(tmp_path):
-    svc(store=tmp_path / "m").fit(X, Y)
-    model = daskls.load(tmp_path / "m")
-    want = model.predict(Q).tolist()
-    Q.assign(t=Y).to_csv(tmp_path / "q.csv", index=False)
-    assert model.predict(tmp_path / "q.csv").tolist() == want
-    assert model.score(tmp_path / "q.csv", "t") == model.score(Q, Y)
-    run("predict", tmp_path / "m", tmp_path / "q.csv", tmp_path / "out.csv", *HERE)
-    assert pd.read_csv(tmp_path / "out.csv").label.tolist() == want
-
-
-def test_workers_in_processes(one_worker):
-    with connected(one_worker) as client:
-        model = svc(client=client).fit(X, Y)
-        found = model.decision_function(Q)
-    np.testing.assert_array_equal(found, svc().fit(X, Y).decision_function(Q))
 
 
 def test_another_table_is_another_fit(tmp_path):

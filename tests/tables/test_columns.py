@@ -15,8 +15,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import zarr
-from small import connected, small
-from support import HERE, PAPERS, as_options, few, python_env, read_plain
+from small import connected
+from support import HERE, PAPERS, python_env, read_plain
 from support import run_cli as run
 from tables.containers import TABLES
 
@@ -24,7 +24,7 @@ import daskls
 from daskls import DataError, ParameterError, StoreError, VoronoiSVC
 from daskls.sources.base import BATCH_FIELDS, MEDIAN_SAMPLE, TableOptions
 from daskls.sources.columns import MAX_CATEGORIES
-from daskls.sources.encoding import ColumnEncoding, UnseenCounts
+from daskls.sources.encoding import ColumnEncoding
 from daskls.sources.files import TEXT_BLOCK_NBYTES
 from daskls.sources.formats import open_source
 from daskls.sources.scan import scan_table
@@ -33,7 +33,6 @@ PARAMS = {
     **{**PAPERS, "cell_size": 300, "cv": 2, "random_state": 0},
     **{"C": [1.0, 10.0], "gamma": [0.5, 2.0]},
 }
-SMALL = as_options(**PARAMS)
 
 
 def make_frame(n_rows=600, seed=0):
@@ -132,15 +131,6 @@ def test_the_encoding_is_json_in_the_model_and_told(trained, tmp_path):
         assert words in told
 
 
-def test_python_says_what_became_of_columns_if_it_is_to_speak(capsys):
-    fitted(PLAIN, "kind")
-    assert capsys.readouterr().out == ""
-    VoronoiSVC(**PARAMS, verbose=1).fit(PLAIN, "kind")
-    said = capsys.readouterr().out.splitlines()
-    assert said[:2] == ["label: kind", "1 number as it is: income"]
-    assert said[2] == "color: 3 categories, a column each"
-
-
 def test_medians_are_of_the_same_rows_however_they_are_dealt(tmp_path):
     n_rows = 3 * MEDIAN_SAMPLE
     rng = np.random.default_rng(0)
@@ -156,16 +146,6 @@ def test_medians_are_of_the_same_rows_however_they_are_dealt(tmp_path):
     assert abs(whole - frame.a.median()) < 0.05
     assert scan(frame, seed=4).columns[0].fill != whole
     assert scan(frame[:1000], seed=3).columns[0].fill == frame.a[:1000].median()
-
-
-def test_kinds_do_not_depend_on_where_a_block_of_text_ends(tmp_path, monkeypatch):
-    frame = pd.DataFrame({"a": [*map(str, range(40)), "x"], "b": np.arange(41.0)})
-    path = write(frame.assign(kind=np.arange(41) % 2), tmp_path / "rows.csv")
-    whole = scan(path)
-    monkeypatch.setattr("daskls.sources.files.TEXT_BLOCK_NBYTES", 64)
-    assert len(list(open_source(path).open("kind", None).batches(["a"]))) > 3
-    assert scan(path) == whole
-    assert [column.kind for column in whole.columns] == ["category", "number"]
 
 
 # Missing values and unknown categories
@@ -263,21 +243,6 @@ def test_up_to_the_bound_categories_become_a_column_each():
     assert scan(more).columns[0].kind == "statistics"
 
 
-def test_categories_of_numbers_are_categories():
-    frame = pd.DataFrame({"zone": pd.Categorical([3, 1, 3, 1]), "kind": [0, 1, 0, 1]})
-    encoding = scan(frame)
-    assert encoding.columns == (ColumnEncoding("zone", "category", ("1", "3"), usual=0.0),)
-    batch = pa.table({"zone": [1, 3, 1]})
-    assert encoding.encode(batch, 0, UnseenCounts()).tolist() == [[1, 0], [0, 1], [1, 0]]
-
-
-def test_categories_of_polars_are_those_of_pandas(trained):
-    for kind in (pl.Categorical, pl.Enum(["blue", "green", "red"]), pl.String):
-        frame = pl.from_pandas(TRAIN).with_columns(pl.col("color").cast(kind))
-        assert daskls.TableEncoder("kind").fit(frame).table_ == trained.table_
-        assert trained.predict(frame).tolist() == trained.predict(TRAIN).tolist()
-
-
 def test_features_of_one_name_are_refused():
     frame = PLAIN.rename(columns={"income": "color=red"})
     with pytest.raises(DataError, match="two columns become the feature 'color=red'"):
@@ -329,26 +294,6 @@ def test_the_encoder_is_the_transformer_of_what_fit_does(trained, tmp_path):
         encoder.transform(unlabelled)
 
 
-@pytest.mark.parametrize("name", few(["KernelKNNClassifier", "LandmarkSVC", "FalkSVC", "KNNSVC"]))
-def test_other_methods_take_tables(name):
-    model = small(name).fit(TRAIN, "kind")
-    X, median = TRAIN.kind.to_numpy(), TRAIN.age.median()
-    same = small(name).fit(by_hand(TRAIN, median), X)
-    assert model.predict(TEST).tolist() == same.predict(by_hand(TEST, median)).tolist()
-
-
-def test_a_dask_frame_is_answered_lazily_by_a_model_of_an_array():
-    X, y = TRAIN[["income", "member"]].astype(float), TRAIN.kind.to_numpy()
-    query = TEST[["member", "kind", "income"]].astype({"member": float})
-    for rows, order in ((X, query), (X.to_numpy(), query[["income", "member"]])):
-        model = fitted(rows, y)
-        labels = model.predict(dd.from_pandas(order, npartitions=2))
-        assert isinstance(labels, da.Array)
-        wanted = query[["income", "member"]]
-        wanted = wanted if rows is X else wanted.to_numpy()
-        assert labels.compute().tolist() == model.predict(wanted).tolist()
-
-
 def test_a_batch_is_in_memory_at_a_time(tmp_path):
     # Just more than the bound of a batch.
     frame = pd.DataFrame(np.random.default_rng(0).random((100_000, 12))).add_prefix("c")
@@ -377,40 +322,6 @@ def test_a_frame_in_memory_is_answered_without_a_disk(trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_fit_of_a_table_goes_on(tmp_path):
-    path = write(make_frame(30_000), tmp_path / "train.csv")
-    options = as_options(label="kind", random_state=0, **PAPERS)
-    options += [*as_options(cell_size=1000, search="full", cv=2), *HERE]
-    store = tmp_path / "m.zarr"
-    command = [sys.executable, "-m", "daskls", "fit", path, store, *options]
-    process = subprocess.Popen([*map(str, command)], env=python_env())
-    is_begun = False
-    while process.poll() is None and not is_begun:
-        is_begun = any(p.name[0] != "." for p in store.glob("bundles/*"))
-        time.sleep(0.002)
-    process.kill()
-    process.wait()
-    assert is_begun
-    with pytest.raises(StoreError, match="unfinished"):
-        daskls.load(store)
-    bundles = [p for p in store.glob("bundles/*") if p.name[0] != "."]
-    kept = {p: p.stat().st_mtime_ns for p in bundles}
-    run("fit", path, store, *options)
-    assert {p: p.stat().st_mtime_ns for p in kept} == kept
-    run("fit", path, tmp_path / "whole.zarr", *options)
-    assert_same(daskls.load(store), daskls.load(tmp_path / "whole.zarr"))
-    assert not list(store.glob("input-*"))
-    # Finished, it trains nothing again, and another table is refused.
-    written = {p: p.stat().st_mtime_ns for p in store.rglob("*") if p.is_file()}
-    run("fit", path, store, *options)
-    assert written == {p: p.stat().st_mtime_ns for p in store.rglob("*") if p.is_file()}
-    assert (
-        "belongs to another fit"
-        in run("fit", path, store, *options, "--drop", "age", code=1).stderr
-    )
-
-
-@pytest.mark.slow
 def test_arrays_load_none_of_the_packages_of_tables(tmp_path):
     code = (
         "import sys\n"
@@ -427,12 +338,3 @@ def test_arrays_load_none_of_the_packages_of_tables(tmp_path):
     command, where = [sys.executable, "-c", code], {"cwd": tmp_path, "env": python_env()}
     done = subprocess.run(command, **where, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True"]
-
-
-@pytest.mark.slow
-def test_a_cluster_of_processes_takes_tables(tmp_path, trained):
-    train, test = write(TRAIN, tmp_path / "train.csv"), write(TEST, tmp_path / "test.csv")
-    cluster = ("--workers", "1", "--memory-limit", "1GiB", "--quiet")
-    run("fit", train, tmp_path / "m.zarr", "--label", "kind", *SMALL, *cluster)
-    run("predict", tmp_path / "m.zarr", test, tmp_path / "out.csv", *cluster)
-    assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == trained.predict(TEST).tolist()

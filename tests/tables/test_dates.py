@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables.containers import FILES, TABLES
 
-import daskls
 from daskls import DataError, TableEncoder
 from daskls.sources.dates import CIRCLES
 
@@ -146,19 +145,6 @@ def test_a_query_may_spell_its_dates_in_another_way_or_is_refused():
         np.testing.assert_array_equal(own.transform(local), own.transform(aware))
 
 
-def test_text_may_have_an_offset_in_some_rows():
-    aware = frame_of(drawn_dates(3).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
-    encoder, _ = features(aware)
-    local, fixed = (drawn_dates(3), drawn_dates(3).dt.tz_localize("UTC"))
-    for order in (1, -1):
-        texts = [local[0].isoformat(), fixed[1].isoformat()][::order]
-        both = encoder.transform(frame_of(pd.Series(texts)))
-        alone = [encoder.transform(frame_of(pd.Series([text]))) for text in texts]
-        np.testing.assert_array_equal(both, np.concatenate(alone))
-    with pytest.raises(DataError, match="'when' holds 'soon' in row 2"):
-        encoder.transform(frame_of(pd.Series([*texts, "soon"])))
-
-
 @pytest.mark.parametrize("day", ["30.02.2020", "02-30-2020", "2021/11/31"])
 @pytest.mark.always
 def test_days_that_no_month_has_are_no_dates(day):
@@ -169,12 +155,6 @@ def test_days_that_no_month_has_are_no_dates(day):
     with pytest.raises(DataError, match=f"'when' holds '{day}' in row 1"):
         encoder.transform(frame_of(pd.Series([first, day])))
     assert features(frame_of(pd.Series([first, day])))[0].table_.columns[0].kind == "category"
-
-
-def test_categories_of_dates_are_dates():
-    dates = drawn_dates(4)
-    _, wanted = features(frame_of(dates))
-    np.testing.assert_array_equal(features(frame_of(dates.astype("category")))[1], wanted)
 
 
 def test_a_column_without_values_may_be_of_any_type():
@@ -188,14 +168,3 @@ def test_a_column_without_values_may_be_of_any_type():
             warnings.simplefilter("ignore")
             found = encoder.transform(frame_of(pd.Series(empty)))
         assert np.isfinite(found).all()
-
-
-def test_dates_train_and_predict_from_a_file(tmp_path):
-    dates = drawn_dates(5, 300, every="7h")
-    frame = frame_of(dates).assign(y=np.where(dates.dt.hour < 12, "early", "late"))
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", daskls.AdviceWarning)
-        model = daskls.VoronoiSVC(random_state=0).fit(tmp_path / "rows.csv", "y")
-    assert model.score(tmp_path / "rows.csv", "y") > 0.97
-    assert "when: a date: seconds since 1970" in "\n".join(model.table_.describe())

@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import strategies as st
-from support import HERE
-from support import run_cli as run
 
 import daskls
 from daskls import DataError, TableEncoder
@@ -79,21 +77,6 @@ def test_folders_named_by_values_hold_columns(pattern, suffix, tmp_path):
         np.testing.assert_array_equal(np.array(made.classes)[made.y[:]], frame[label])
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_models_of_folders_named_by_values(suffix, tmp_path):
-    frame = by_value(tmp_path / "t", suffix)
-    model = daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t", "t")
-    wanted = daskls.VoronoiSVC(**SMALL).fit(frame, "t")
-    answers = wanted.decision_function(frame)
-    for query in (tmp_path / "t", frame):
-        np.testing.assert_array_equal(model.decision_function(query), answers)
-    assert model.score(tmp_path / "t") == wanted.score(frame)
-    assert model.plan(tmp_path / "t", "t").n_features == wanted.plan(frame, "t").n_features
-    run("fit", tmp_path / "t", tmp_path / "m", "--label", "kind", *HERE)
-    run("predict", tmp_path / "m", tmp_path / "t", tmp_path / "out.csv", *HERE)
-    assert len(pd.read_csv(tmp_path / "out.csv")) == N
-
-
 @hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @hypothesis.given(st.lists(st.text("aä /=%+&.5", min_size=1, max_size=4), min_size=1, max_size=6))
 def test_values_in_the_names_of_folders_are_those_written(texts):
@@ -105,17 +88,6 @@ def test_values_in_the_names_of_folders_are_those_written(texts):
     found = read.sort_values("a").c.tolist()
     assert found == frame.c.tolist()
     assert table.names == ["a", "c"]
-
-
-def test_folders_of_files_without_names(tmp_path):
-    for year in (2000, 2010):
-        (tmp_path / f"year={year}").mkdir()
-        own = PLAIN.iloc[: N // 2] if year == 2000 else PLAIN.iloc[N // 2 :]
-        own.to_csv(tmp_path / f"year={year}" / "p.csv", index=False, header=False)
-    model = daskls.VoronoiSVC(**SMALL).fit(tmp_path / "*", "2")
-    frame = PLAIN.assign(year=np.repeat([2000, 2010], N // 2))
-    wanted = daskls.VoronoiSVC(**SMALL).fit(frame, "t").decision_function(frame)
-    np.testing.assert_array_equal(model.decision_function(tmp_path / "*"), wanted)
 
 
 def test_values_of_folders_are_read_as_columns_are(tmp_path):
@@ -147,13 +119,3 @@ def test_files_in_folders_of_other_columns_are_refused(tmp_path):
         path.write_text(path.read_text().replace("c,", "year,", 1))
     with pytest.raises(DataError, match=r"holds '.*' in column 'year', and its folder is year=20"):
         daskls.VoronoiSVC(**SMALL).fit(tmp_path / "u", "t")
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_column_may_be_in_files_and_in_names_of_folders(ending, tmp_path):
-    for place, year in ((f"year={2000 + i}", 2000 + i) for i in range(3)):
-        (tmp_path / "t" / place).mkdir(parents=True)
-        own = PLAIN[year % 3 :: 3].assign(year=year)
-        getattr(own, f"to_{ending}")(tmp_path / "t" / place / f"rows.{ending}", index=False)
-    (year,) = TableEncoder("t").fit(tmp_path / "t").table_.columns[2:]
-    assert (year.name, year.kind) == ("year", "number")

@@ -11,10 +11,10 @@ from support import HERE
 from support import run_cli as run
 from tables import json_lines
 
-from daskls import DataError, StoreError, TableEncoder, VoronoiSVC
+from daskls import StoreError, TableEncoder, VoronoiSVC
 from daskls.datasets import convert
 from daskls.sources import formats
-from daskls.sources.formats import Format, find_files, format_of
+from daskls.sources.formats import Format, find_files
 from daskls.sources.write import write_predictions
 from daskls.store import folder
 
@@ -60,13 +60,6 @@ def test_the_order_of_files_is_that_of_their_numbers(tmp_path):
     assert found == ["part-1", "part-9", "part-10"]
 
 
-def test_suffixes_in_any_letters():
-    for name in ("a.CSV", "a.csv.GZ", "a.tsv.zst", "a.pq", "a.npz", "a.svm"):
-        assert format_of(name) is not None
-    for name in ("a.gz", "a.parquet.gz", "csv", "a.zarr", "a.xlsx"):
-        assert format_of(name) is None
-
-
 @pytest.mark.parametrize("has_links", [True, False])
 def test_predictions_replace_no_file_that_appeared_meanwhile(has_links, tmp_path, monkeypatch):
     if not has_links:
@@ -83,10 +76,3 @@ def test_predictions_replace_no_file_that_appeared_meanwhile(has_links, tmp_path
         write_predictions(str(tmp_path / "answers.zarr"), target, ["other"])
     assert target.read_text().split()[0] == "side"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.zarr", "out.csv"]
-
-
-@pytest.mark.parametrize("line", ['{"a": "k\xe9", "y": 1}', '{"\xe9": 2, "y": 1}'])
-def test_lines_of_json_in_another_encoding_are_refused(line, tmp_path):
-    (tmp_path / "rows.jsonl").write_bytes((line + "\n").encode("latin-1") * 9)
-    with pytest.raises(DataError, match=r"UTF8|utf-8"):
-        VoronoiSVC().fit(tmp_path / "rows.jsonl", "y")

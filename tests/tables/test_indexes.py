@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from tables.containers import written
 
-from daskls import DataError, TableEncoder, VoronoiSVC
+from daskls import DataError, VoronoiSVC
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -56,15 +56,6 @@ def test_an_index_is_read_where_it_is_asked_for(kind, tmp_path):
         assert fitted(named, "kind", "w").table_.column_names == ["income"]
 
 
-def test_a_label_in_the_index_is_found_by_its_usual_name(tmp_path):
-    rows = ROWS.rename(columns={"kind": "label"})
-    # A column comes before an index.
-    for frame in (rows.set_index("label"), rows.rename_axis("target")):
-        with pytest.warns(UserWarning, match="it is 'label'"):
-            model = fitted(KINDS["Parquet"](frame, tmp_path))
-        assert model.table_.column_names == ["age", "income"]
-
-
 def test_what_is_an_index_in_some_files_alone_is_no_label(tmp_path):
     (tmp_path / "rows").mkdir()
     ROWS[:100].set_index("kind").to_parquet(tmp_path / "rows" / "0.parquet")
@@ -74,17 +65,3 @@ def test_what_is_an_index_in_some_files_alone_is_no_label(tmp_path):
     # In the index of one file, a column of the other: in both.
     ROWS[100:].to_parquet(tmp_path / "rows" / "1.parquet")
     assert_same(fitted(tmp_path / "rows", "kind"), fitted(ROWS, "kind"))
-
-
-def test_a_label_without_a_name_is_no_index(tmp_path):
-    frame = ROWS[["kind", "income"]].rename(columns={"kind": ""})
-    for columns in (["", "income"], ["income", ""]):
-        frame[columns].to_csv(tmp_path / "rows.csv", index=False)
-        assert fitted(tmp_path / "rows.csv", "").table_.column_names == ["income"]
-
-
-@pytest.mark.parametrize("told", [b"no JSON", b'{"index_columns": null}'])
-def test_an_index_that_cannot_be_read_is_none(told):
-    table = pa.table({"a": np.arange(60.0), "y": [0, 1] * 30})
-    table = table.replace_schema_metadata({b"pandas": told})
-    assert TableEncoder("y").fit(table).table_.column_names == ["a"]

@@ -21,9 +21,6 @@ from tables.containers import FILES, FRAMES, csv
 
 import daskls
 from daskls.datasets import convert
-from daskls.sources.encoding import ColumnEncoding, TableEncoding
-from daskls.sources.formats import open_source
-from daskls.sources.write import encoded, write_features
 
 PARAMS = {
     **{**PAPERS, "cell_size": 300, "cv": 2, "random_state": 0},
@@ -234,14 +231,6 @@ def test_a_model_of_numpy_answers_tables_and_zarr_arrays(source, tmp_path, by_nu
     check_answers("", pd.read_csv(tmp_path / "out.csv").iloc[:, 0].to_numpy(), by_numpy)
     for arguments in (("fit", queries, tmp_path / "n"), ("score", tmp_path / "m", queries)):
         assert "is not a daskls data set" in run(*arguments, *HERE, code=1).stderr
-
-
-def test_progress_ends_with_all_rows_that_were_not_counted_before(tmp_path):
-    source = open_source(csv()(TEST, tmp_path)).open(None, tmp_path)
-    assert source.n_rows is None
-    features, seen = encoded(source, TableEncoding(tuple(map(ColumnEncoding, FEATURES)))), []
-    write_features(features, str(tmp_path / "rows"), on_rows=lambda *rows: seen.append(rows))
-    assert seen == [(200, None), (200, 200)]
 
 
 # The page

@@ -91,15 +91,6 @@ def test_a_label_that_is_not_named_is_an_error_that_lists_the_columns(tmp_path):
         fitted(path, "sort")
 
 
-def test_classes_are_those_of_the_numpy_route(tmp_path):
-    for labels in ([0, 1], [True, False], ["a", "b"], [-1, 1], [1.0, 2.0]):
-        kinds = np.array(labels)[(ROWS.kind == "buys").astype(int)]
-        frame = ROWS[["income"]].assign(kind=kinds)
-        direct = fitted(frame[["income"]].to_numpy(), kinds).classes_
-        for source in (frame, write(frame, tmp_path / "rows.csv")):
-            assert fitted(source, "kind").classes_.tolist() == direct.tolist()
-
-
 def test_a_file_without_names_counts_its_columns(tmp_path):
     X = ROWS[["age", "member", "income"]].to_numpy(float).round(3)
     y = (ROWS.kind == "buys").to_numpy().astype(int)

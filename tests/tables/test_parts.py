@@ -5,13 +5,10 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 import daskls
 from daskls import DataError, TableEncoder
-from daskls.datasets import convert
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -92,16 +89,6 @@ def test_a_whole_number_is_one_category_in_any_spelling_of_a_query(write, tmp_pa
     assert model.score(write(parts, tmp_path / "again")) == 1
 
 
-def test_a_model_keeps_both_spellings_if_its_rows_have_one():
-    frame = frames(["1.0", "2.0", "b"] * (N // 3))[0]
-    encoder = TableEncoder("t").fit(frame)
-    assert encoder.table_.columns[1].categories == ("1.0", "2.0", "b")
-    once = frames(["1", "2", "b"] * (N // 3))[0].assign(x=frame.x)
-    np.testing.assert_array_equal(encoder.transform(once), encoder.transform(frame))
-    both = pd.concat([frame, once, frame.assign(c="b.0")])
-    assert TableEncoder("t").fit(both).table_.columns[1].categories == ("1", "2", "b", "b.0")
-
-
 @pytest.mark.parametrize("write", TYPED, ids=IDS)
 @pytest.mark.parametrize(
     ("one", "two", "kind"),
@@ -135,17 +122,6 @@ def test_parts_that_were_downcast_keep_the_values_of_the_others(write, tmp_path)
         encoder = TableEncoder("t").fit(table)
         wanted = np.concatenate([small, wide]).astype(float)
         np.testing.assert_array_equal(features(encoder, table, folder)[:, 1], wanted)
-
-
-def test_convert_takes_a_type_that_holds_all_parts(tmp_path):
-    parts = frames(CODES.astype("int8"), CODES.astype("int64") * 10**8 + 1)
-    parts = [part.drop(columns="x") for part in parts]
-    data = convert(as_parquet(parts, tmp_path / "t"), tmp_path / "d", label="t")
-    assert data.X.dtype == np.int64
-    np.testing.assert_array_equal(data.X[:, 0], np.concatenate([part.c for part in parts]))
-    mixed = as_parquet(frames(CODES / 7, WORDS), tmp_path / "m")
-    with pytest.raises(DataError, match=part_error("c", "double", "text")):
-        convert(mixed, tmp_path / "e", label="t")
 
 
 @pytest.mark.parametrize("write", TYPED, ids=IDS)
@@ -208,15 +184,6 @@ def test_a_part_without_rows_has_any_type(write, tmp_path):
     assert np.asarray(model.predict(table)).tolist() == answers
 
 
-@pytest.mark.parametrize("write", TYPED, ids=IDS)
-def test_labels_that_were_downcast_are_the_same_classes(write, tmp_path):
-    for kinds in (("int8", "int64"), ("int64", "float64"), ("float32", "int64")):
-        parts = frames(*(CODES.astype(kind) for kind in kinds), name="t")
-        model = daskls.VoronoiSVC(**SMALL).fit(write(parts, tmp_path / kinds[0]), "t")
-        assert model.classes_.tolist() == [1, 2, 3]
-        assert model.classes_.dtype.kind == "i"
-
-
 def test_parts_that_lack_a_column_are_named(tmp_path):
     one, two = frames(CODES, CODES)
     two = two.drop(columns="c")
@@ -242,12 +209,3 @@ def test_what_other_libraries_refuse_is_one_sentence(tmp_path):
     ):
         with pytest.raises(DataError, match=words):
             TableEncoder("t").fit(table)
-
-
-def test_a_column_of_nulls_in_a_file_has_the_type_of_the_others(tmp_path):
-    (tmp_path / "t").mkdir()
-    for i, values in enumerate(([None, None], ["a", "b"], [None, "b"])):
-        table = pa.table({"x": [1.0, 2.0], "c": values, "t": [0, 1]})
-        parquet.write_table(table, tmp_path / "t" / f"{i}.parquet")
-    encoder = TableEncoder("t").fit(tmp_path / "t")
-    assert encoder.table_.columns[1].categories == ("a", "b")

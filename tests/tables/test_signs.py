@@ -239,12 +239,6 @@ def test_a_sign_that_training_rows_did_not_have_is_refused():
             encoder.transform(given)
 
 
-def test_whole_numbers_with_signs_that_floats_do_not_hold_are_refused():
-    values = ["$9,007,199,254,740,993", "$5"]
-    with pytest.raises(DataError, match="'a' holds 9007199254740993 in row 0 "):
-        column_of(values)
-
-
 def test_blank_text_is_a_gap_of_dates_and_categories():
     dates = column_of(["2024-05-01", "", "2025-06-02", " "])
     assert dates.kind == "date"
@@ -255,12 +249,6 @@ def test_blank_text_is_a_gap_of_dates_and_categories():
     assert coded(column, ["", "red"]).tolist() == [[0, 0, 1], [0, 1, 0]]
 
 
-def test_categories_of_signed_numbers_stay_categories():
-    frame = pd.DataFrame({"a": pd.Categorical(["$1", "$2", "", "$1"]), "t": [0, 1, 0, 1]})
-    (column,) = TableEncoder("t").fit(frame).table_.columns
-    assert column == ColumnEncoding("a", "category", ("$1", "$2"), fill=0.0)
-
-
 @pytest.mark.parametrize("mark", [" ", "\u00a0", "\u202f", "'", "\u2019"])
 @pytest.mark.parametrize("end", ["", ".50", ",50"])
 def test_thousands_that_are_apart_by_what_is_no_point_are_numbers(mark, end):
@@ -269,32 +257,6 @@ def test_thousands_that_are_apart_by_what_is_no_point_are_numbers(mark, end):
     column = column_of(texts, is_typed=False)
     assert column.kind == "number"
     np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers + bool(end) / 2)
-
-
-def test_other_blanks_make_no_numbers():
-    for texts in (["555 12", "44 1"], ["12 3456"] * 2, ["1 234", "x 234"]):
-        column = column_or_error([*texts] * 9, is_typed=False)
-        assert isinstance(column, str) or column.kind != "number"
-
-
-def test_targets_of_1234_beside_decimal_commas_are_refused(tmp_path):
-    rows = [f"0,{i % 9}5;{1 + i % 8}.{100 + i * 7 % 900}" for i in range(N)]
-    (tmp_path / "t.csv").write_text("\n".join(["a;t", *rows]))
-    with pytest.raises(
-        DataError, match=r"'t' holds numbers as 1\.234, beside columns with decimal"
-    ):
-        daskls.VoronoiSVR().fit(tmp_path / "t.csv", "t")
-    (tmp_path / "p.csv").write_text("\n".join(["a;t", *rows]).replace(",", "."))
-    assert daskls.VoronoiSVR(random_state=0).fit(tmp_path / "p.csv", "t").table_.label == "t"
-
-
-def test_a_dash_among_decimal_commas_is_a_mistake(tmp_path):
-    texts = [("-" if i % 9 == 0 else f"{i},5") for i in range(99)]
-    pd.DataFrame({"a": texts, "y": np.arange(99) % 2}).to_csv(
-        tmp_path / "t.csv", sep=";", index=False
-    )
-    with pytest.raises(DataError, match="numbers and '-'; where '-' stands for a missing value"):
-        daskls.VoronoiSVC().fit(tmp_path / "t.csv", "y")
 
 
 # Few values become categories, many are sampled.

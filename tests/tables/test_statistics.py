@@ -6,7 +6,6 @@ from itertools import pairwise
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,19 +161,6 @@ def test_of_too_many_values_the_most_frequent_are_known(monkeypatch):
     assert (X[rare, 1] == (table.y == "yes").mean()).all()
 
 
-def test_values_beyond_a_bound_are_as_unknown_ones(monkeypatch):
-    table = drawn("two", with_gaps=False)
-    for most in (N_VALUES, N_VALUES - 1):
-        monkeypatch.setattr(statistics, "MOST_VALUES", most)
-        found = scan(table, unknown="error")
-        assert found.encoding.columns[1].is_cut == (most < N_VALUES)
-    # Then an unknown value is no news.
-    features(table.assign(city="Atlantis"), found, of_training=False)
-    # Nor are there more than sums have room for.
-    monkeypatch.setattr(statistics, "SUMS_NBYTES", 70 * (8 * N_FOLDS * 5 + 300))
-    assert set(scan(table).encoding.columns[1].categories) == set(table.city.unique()[:70])
-
-
 def test_rows_of_weight_0_do_not_count():
     table = drawn("numbers").assign(w=1.0)
     table.loc[table.index % 3 == 0, "w"] = 0.0
@@ -198,12 +184,6 @@ def test_a_name_of_each_row_is_left_out_and_said():
         small("VoronoiSVC").fit(table[["id", "y"]], "y")
 
 
-def test_text_beside_many_numbers_is_text(tmp_path):
-    tickets = [f"A/5 {i % 40}" if i % 3 else str(i % 120) for i in range(N_ROWS)]
-    drawn("two").assign(code=tickets).to_csv(tmp_path / "tickets.csv", index=False)
-    assert scan(tmp_path / "tickets.csv").encoding.columns[2].kind == "statistics"
-
-
 @pytest.mark.parametrize(("n_others", "is_refused"), [(1, True), (150, False)])
 def test_a_few_values_that_are_no_dates_are_told(n_others, is_refused):
     days = pd.date_range("2020-01-01", periods=100).strftime("%Y-%m-%d").to_numpy(object)
@@ -214,15 +194,6 @@ def test_a_few_values_that_are_no_dates_are_told(n_others, is_refused):
             scan(table)
     else:
         assert scan(table).encoding.columns[2].kind == "statistics"
-
-
-def test_whole_numbers_of_a_category_are_one_value_in_either_spelling():
-    codes = np.arange(N_ROWS) % 100
-    table = drawn("two").assign(city=pd.Categorical(codes))
-    found = scan(table)
-    X = features(table, found, of_training=False)
-    other = features(table.assign(city=codes.astype(float)), found, of_training=False)
-    np.testing.assert_array_equal(X, other)
 
 
 def test_the_encoder_has_no_statistics_without_a_label():
@@ -255,18 +226,6 @@ def test_the_encoder_fits_and_transforms_as_a_fit_does(library, tmp_path):
         encoder.to_zarr(table, tmp_path / "rows")
 
 
-def test_a_column_that_tells_nothing_is_of_no_use_on_new_rows():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(
-        {
-            "name": [f"v{code}" for code in np.r_[np.arange(500), rng.integers(0, 500, 3500)]],
-            "y": rng.choice(["a", "b"], 4000),
-        }
-    )
-    model = small("VoronoiSVC").fit(table[:2000], "y")
-    assert abs(model.score(table[2000:], "y") - 0.5) < 0.05
-
-
 LEVELS = ("Senior", "Junior", "Chief", "Deputy")
 TRADES = ("Accountant", "Engineer", "Librarian", "Inspector", "Nurse", "Architect", "Planner")
 UNITS = (
@@ -297,15 +256,6 @@ def test_text_that_shares_pieces_becomes_letters_and_new_values_have_a_place(n_r
     assert len(column.feature_names) == len(column.parts) + 15
 
 
-def test_text_whose_pieces_tell_nothing_has_no_letters():
-    rng = np.random.default_rng(0)
-    names = np.array([f"{own:x}" for own in rng.integers(2**40, 2**41, 100)])
-    codes = rng.integers(0, 100, 3000)
-    table = pd.DataFrame({"name": names[codes], "y": rng.normal(size=100)[codes]})
-    (column,) = scan(table, "numbers").encoding.columns
-    assert not column.letters
-
-
 @settings(max_examples=5, deadline=None)
 @given(cuts=st.lists(st.integers(1, 1999), max_size=4), seed=st.integers(0, 99))
 def test_letters_do_not_depend_on_the_parts(cuts, seed):
@@ -334,18 +284,6 @@ def test_a_noise_filter_codes_training_rows_without_their_fold():
     np.testing.assert_array_equal(noise.keep_, same.keep_)
 
 
-def test_long_text_is_known_by_its_beginning_and_a_hash():
-    pads = ["x" * 5000, "x" * 5000 + "!"]
-    codes = np.arange(N_ROWS) % 70
-    names = [f"{code} {pads[code % 2]}" for code in codes]
-    table = pd.DataFrame({"text": names, "y": np.where(codes % 2, "a", "b")})
-    found = scan(table)
-    assert max(map(len, found.encoding.columns[0].categories)) <= 80
-    X = features(table, found, of_training=False)
-    assert (X[codes % 2 == 1, 0] < 0.1).all()
-    assert (X[codes % 2 == 0, 0] > 0.9).all()
-
-
 def test_training_rows_never_hold_what_no_training_row_had():
     table = drawn("two", with_gaps=False).assign(w=1.0)
     table.loc[table.city == "city 1", "w"] = 0.0
@@ -357,18 +295,6 @@ def test_a_bound_on_false_alarms_uses_no_statistics():
     with pytest.warns(UserWarning, match=r"left out 'city': max_false_alarm allows no statistics"):
         model = small("VoronoiSVC", max_false_alarm=0.3).fit(table, "y")
     assert model.feature_names_in_.tolist() == ["a"]
-
-
-def test_parts_and_types_of_any_kind():
-    table = drawn("numbers", with_gaps=False)
-    whole = scan(table, "numbers").encoding
-    views = pa.table({**table, "city": pa.array(table.city).cast(pa.string_view())})
-    assert scan(views, "numbers").encoding == whole
-    named = table.rename(columns={"city": "\0numbers"})
-    assert scan(named, "numbers").encoding.columns[1].statistics == whole.columns[1].statistics
-    lists = pd.DataFrame({"a": [0.0], "city": [["a list"]]})
-    with pytest.raises(DataError, match="'city' holds list"):
-        features(lists, scan(table, "numbers"), of_training=False)
 
 
 def with_gains(seed=0, n=N_ROWS, as_text=False):
@@ -407,16 +333,6 @@ def test_a_number_of_few_common_values_gets_their_statistics_besides(
         text = features(of_text, found_text, of_training=of_training)
         np.testing.assert_array_equal(own[:, 2:4], text[:, -3:-1])
         np.testing.assert_array_equal(own[:, 0], table.a)
-
-
-def test_new_numbers_are_no_unknown_values_and_are_told_of_no_one():
-    table = with_gains()
-    model = small("VoronoiSVC", feature_scale="spread").fit(table, "y")
-    queries = table.drop(columns="y").assign(gain=7.25)
-    source = open_source(queries).open(None, None)
-    X = np.concatenate([rows for rows, _, _ in encoded(source, model.table_).blocks()])
-    np.testing.assert_allclose(X[:, 2], (table.y == "yes").mean())
-    assert model.predict(queries).shape == (N_ROWS,)
 
 
 @pytest.mark.parametrize("change", ["smooth", "many columns", "few values", "bound"])

@@ -76,12 +76,6 @@ def test_a_header_of_numbers_is_no_row_of_a_query(how, of_numbers, tmp_path):
     np.testing.assert_array_equal(encoded, X)
 
 
-def test_a_model_of_an_array_with_names_finds_them(tmp_path):
-    model = daskls.VoronoiSVC(**SMALL).fit(X, QUERY.t.to_numpy())
-    X.to_csv(tmp_path / "q.csv")
-    assert model.predict(tmp_path / "q.csv").tolist() == model.predict(X).tolist()
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -182,22 +176,6 @@ def table_at(path, name):
     """Return the values of a column of a file."""
     batches = open_text([path], TableHints(), "t").batches([name])
     return [value for batch in batches for value in batch.column(name).to_pylist()]
-
-
-def test_parts_and_queries_may_be_in_other_encodings(tmp_path):
-    frame = rows().assign(c=[LARGE, "\ufffd"] * (N // 2))
-    model = fitted(frame, tmp_path / "train.csv")
-    assert model.feature_names_in_.tolist() == ["a", "b", f"c={LARGE}", "c=\ufffd"]
-    frame = frame.assign(c=LARGE)
-    answers = model.predict(frame).tolist()
-    for encoding in ("latin-1", "utf-16"):
-        (tmp_path / f"q-{encoding}.csv").write_bytes(frame.to_csv(index=False).encode(encoding))
-    for pattern, n in (("q-l*.csv", 1), ("q-u*.csv", 1), ("q-*.csv", 2)):
-        given = tmp_path / pattern
-        for call in (model.predict, model.score):
-            told(lambda call=call, given=given: call(given), is_unicode="u" in pattern)
-        found = told(lambda given=given: model.predict(given), is_unicode="u" in pattern)
-        assert found.tolist() == answers * n
 
 
 def test_what_is_no_text_is_told(tmp_path):
@@ -363,28 +341,6 @@ def test_points_beside_decimal_commas_are_told_where_they_may_be_of_thousands(tm
         np.testing.assert_array_equal(data.X[:], [[float(number), 0.5], [2, 1.25]])
 
 
-@pytest.mark.parametrize("kind", ["column", "label"])
-def test_a_first_comma_in_row_100_000_counts_for_all(kind, tmp_path):
-    n = 100_001
-    frame = pd.DataFrame({"a": np.arange(n) % 1000 * 1000.0, "b": np.arange(n) % 7})
-    frame.loc[n - 1, "a"] = 0.25
-    text = frame.assign(a=[f"{x:,.0f}".replace(",", ".") for x in frame.a])
-    text.loc[n - 1, "a"] = "0,25"
-    frame.to_csv(tmp_path / "points.csv", index=False)
-    text.to_csv(tmp_path / "commas.csv", index=False, sep=";")
-    options = {"task": "regression", "label": "a" if kind == "label" else "b", "dtype": "float64"}
-    points, commas = (
-        convert(tmp_path / f"{own}.csv", tmp_path / own, **options) for own in ("points", "commas")
-    )
-    np.testing.assert_array_equal(points.X[:], commas.X[:])
-    np.testing.assert_array_equal(points.y[:], commas.y[:])
-
-
-def test_lists_of_codes_in_a_frame_are_categories():
-    frame = PLAIN.assign(a=["1", "1,2"] * (N // 2))
-    assert TableEncoder("t").fit(frame).table_.columns[0].categories == ("1", "1,2")
-
-
 @pytest.mark.parametrize("values", [PLAIN.a, np.arange(N) % 3])
 @pytest.mark.parametrize("unit", ["mm", "-"])
 def test_a_line_of_units_is_told(values, unit, tmp_path):
@@ -397,14 +353,3 @@ def test_a_line_of_units_is_told(values, unit, tmp_path):
     for own in (path, tmp_path / "part-*.csv"):
         with pytest.raises(DataError, match=words):
             TableEncoder("t").fit(own)
-
-
-def test_a_title_above_the_names_is_told(tmp_path):
-    (tmp_path / "t.csv").write_text("Report of May\na;b;t\n" + BODY)
-    words = "columns are: Report of May. If its first line is not that of the names, remove what"
-    for call in (
-        lambda: daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t.csv", "t"),
-        lambda: convert(tmp_path / "t.csv", tmp_path / "d", label="t"),
-    ):
-        with pytest.raises(DataError, match=words):
-            call()

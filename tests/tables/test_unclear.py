@@ -1,9 +1,6 @@
 """What other libraries say bare, or read oddly, is read or is one sentence of ours."""
 
 import gzip
-import re
-import subprocess
-import sys
 
 import dask
 import dask.dataframe as dd
@@ -11,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from support import python_env
 from support import run_cli as run
 
 import daskls
@@ -47,15 +43,6 @@ def test_intervals_are_categories_in_any_frame(tmp_path):
         assert np.asarray(model.predict(query)).tolist() == answers
     with pytest.warns(UserWarning, match=r"no training row had: 240 in 'c' \('\(.*\]' in row 0 "):
         model.predict(frame.assign(c=pd.cut(ROWS.b, 3)))
-
-
-def test_intervals_may_be_labels_or_lack_values():
-    frame = ROWS.assign(t=pd.cut(ROWS.a, [0, 0.5, 1]))
-    model = daskls.VoronoiSVC(**SMALL).fit(frame, "t")
-    assert model.classes_.tolist() == ["(0.0, 0.5]", "(0.5, 1.0]"]
-    assert model.score(frame) > 0.9
-    gaps = ROWS.assign(c=pd.cut(ROWS.b, [0, 0.3, 0.6]))
-    assert TableEncoder("t").fit(gaps).table_.columns[-1].fill == 0
 
 
 # Columns of objects.
@@ -99,43 +86,6 @@ def test_a_sparse_column_is_named():
 
 
 # Terminals.
-
-
-# One process, as each compiles and loads: the library speaks, then the command line.
-SESSION = """
-import sys
-import daskls
-from daskls.cli import app
-
-small = {"cell_size": 500, "C": 1.0, "gamma": 5.0, "random_state": 0}
-daskls.VoronoiSVC(**small, verbose=1).fit("t.csv", "t").save("m")
-here = ("--workers", "0")
-for words in (
-    ("fit", "t.csv", "n", "--label", "t", "--C", "1", "--gamma", "5", *here),
-    ("info", "n"),
-    ("score", "n", "t.csv", *here),
-    ("fit", "t.csv", "o", "--label", "\u03b5", *here),
-):
-    try:
-        app(words)
-    except SystemExit as end:
-        print("ended with", end.code)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("coding", ["ascii", pytest.param("cp437", marks=pytest.mark.slow)])
-def test_a_terminal_that_cannot_print_a_name_stops_nothing(coding, tmp_path):
-    frame = ROWS.rename(columns={"a": "größe", "b": "重量"})
-    frame.assign(οδός=["ναι", "όχι"] * (N // 2)).to_csv(tmp_path / "t.csv", index=False)
-    env = {**python_env(), "PYTHONIOENCODING": coding}
-    command = [sys.executable, "-c", SESSION]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=True)
-    said = done.stdout.decode(coding)
-    assert re.findall("ended with (.)", said) == ["0", "0", "0", "1"]
-    assert "\\u91cd\\u91cf" in said
-    assert "has no column" in done.stderr.decode(errors="replace")
-    assert daskls.load(tmp_path / "m").feature_names_in_[:2].tolist() == ["größe", "重量"]
 
 
 # Plans of files.
@@ -217,14 +167,3 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
             with pytest.raises(DataError, match=words) as told:
                 call(tmp_path / name)
             assert "\n" not in str(told.value), name
-
-
-def test_a_parquet_file_that_is_cut_while_it_is_read_is_one_sentence(tmp_path):
-    path = tmp_path / "t.parquet"
-    ROWS.to_parquet(path)
-    source = daskls.sources.formats.open_source(path).open("t", tmp_path)
-    path.write_bytes(b"")
-    with pytest.raises(
-        DataError, match=r"t\.parquet cannot be read: .*has changed; write it again"
-    ):
-        list(source.batches(["a"]))

@@ -11,8 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import s3
-from support import HERE
-from support import run_cli as run
 
 import daskls
 from daskls import DasklsError, DataError, TableEncoder
@@ -104,15 +102,6 @@ def test_a_url_of_fsspec_is_a_table(tmp_path):
     with fsspec.open("memory://urls/rows.csv", "w") as file:
         ROWS.to_csv(file, index=False)
     check("memory://urls/rows.csv", tmp_path)
-
-
-@pytest.mark.parametrize("name", ["table", "rows.csv"])
-def test_the_command_line_takes_urls(name, bucket, tmp_path):
-    run("fit", f"{bucket}/{name}", tmp_path / "m", "--label", "t", *HERE)
-    run("predict", tmp_path / "m", f"{bucket}/{name}", tmp_path / "out.csv", *HERE)
-    answers = daskls.load(tmp_path / "m").predict(ROWS).tolist()
-    assert pd.read_csv(tmp_path / "out.csv").t.tolist() == answers
-    assert "accuracy" in run("score", tmp_path / "m", f"{bucket}/{name}", *HERE).stdout
 
 
 def test_what_is_not_behind_a_url_is_one_sentence(site, bucket, tmp_path):

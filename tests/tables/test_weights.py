@@ -59,18 +59,6 @@ def test_weights_on_the_command_line(tmp_path):
     assert "4 columns are: a, b, t, w" in run(*fit, *nowhere, code=1).stderr
 
 
-def test_weights_that_are_none_are_refused():
-    w = WEIGHED.w
-    for name, own, words in (
-        ("v", w, "'v', which is no column of"),
-        ("t", w, "which holds the labels of"),
-        ("w", w.where(w.index != 7), "that of row 7 is nan"),
-        ("w", w.astype(str).where(w.index != 3, "much"), "'w' holds 'much' in row 3 "),
-    ):
-        with pytest.raises(DataError, match=words):
-            fitted(WEIGHED.assign(w=own), "t", name)
-
-
 @pytest.fixture(scope="module")
 def models():
     X, params = ROWS[["a", "b"]], SMALL
