@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from small import answers_of, small
+from small import small
 
 import daskls
 from daskls import DataError, StoreError, TableEncoder
@@ -74,8 +74,6 @@ TOOLS = {
     "GridSearchCV": by_grid,
     "ColumnTransformer": by_columns,
     "CalibratedClassifierCV": by_calibration,
-    "StackingClassifier": by_stack,
-    "cross_val_score": lambda m: (None, cross_val_score(m, X, Y, cv=3, error_score="raise")),
 }
 
 
@@ -83,16 +81,13 @@ TOOLS = {
 def test_tools_of_scikit_learn_take_the_frame_as_the_encoder_does(tool):
     found, answers = TOOLS[tool](svc())
     np.testing.assert_array_equal(answers, TOOLS[tool](encoded_svc())[1])
-    if found is not None:
-        assert found.n_features_in_ == len(COLUMNS)
-        assert list(found.feature_names_in_) == COLUMNS
+    assert list(found.feature_names_in_) == COLUMNS
 
 
 def test_names_are_those_of_the_columns(tmp_path):
     model = svc().fit(X, Y)
     model.save(tmp_path / "m")
     for own in (model, daskls.load(tmp_path / "m"), pickle.loads(pickle.dumps(model))):
-        assert own.n_features_in_ == len(COLUMNS)
         assert own.feature_names_in_.tolist() == COLUMNS
         assert own.coded_features_ == own.table_.feature_names
     # Rows that are encoded already: an array, or a data set with their names.
@@ -124,33 +119,29 @@ def test_importances_are_summed_over_the_features_of_a_column():
 
 def test_weights():
     weights = np.random.default_rng(3).integers(0, 3, N) / 2
-    model, plain = svc().fit(X, Y, weights), svc().fit(X, Y)
+    model = svc().fit(X, Y, weights)
     named = svc().fit(X.assign(t=Y, w=weights), "t", "w")
     want = named.decision_function(Q)
     np.testing.assert_array_equal(model.decision_function(Q), want)
-    assert (plain.decision_function(Q) != want).any()
+    assert (svc().fit(X, Y).decision_function(Q) != want).any()
     column = svc().fit(X.assign(w=weights), Y, "w")
     np.testing.assert_array_equal(column.decision_function(Q), want)
     assert column.feature_names_in_.tolist() == COLUMNS
     assert model.score(Q, Y, weights) == named.score(Q.assign(t=Y), sample_weight=weights)
-    for bad, words in ((weights[1:], "inconsistent"), (["a"] * N, "weights are numbers")):
-        with pytest.raises(DataError, match=words):
-            svc().fit(X, Y, bad)
+    with pytest.raises(DataError, match="inconsistent"):
+        svc().fit(X, Y, weights[1:])
 
 
-@pytest.mark.parametrize("name", ["VoronoiSVR", "VoronoiQuantileRegressor", "KernelKNNRegressor"])
-def test_regressors(name):
+def test_regressors():
     y = X.age.fillna(30.0).to_numpy() / 7
-    frame = X.drop(columns="since")
-    model = small(name).fit(frame, y)
-    named = small(name).fit(frame.assign(t=y), "t")
-    np.testing.assert_array_equal(answers_of(model, Q), answers_of(named, Q))
-    assert model.score(Q, y) == named.score(Q.assign(t=y))
-    if name == "VoronoiSVR":
-        both = small(name).fit(frame, np.column_stack([y, -y]))
-        encoder = TableEncoder().fit(frame)
-        same = small(name).fit(encoder.transform(frame), np.column_stack([y, -y]))
-        np.testing.assert_array_equal(both.predict(Q), same.predict(encoder.transform(Q)))
+    frame, one = X.drop(columns="since"), small("VoronoiSVR")
+    named = small("VoronoiSVR").fit(frame.assign(t=y), "t")
+    assert one.fit(frame, y).score(Q, y) == named.score(Q.assign(t=y))
+    np.testing.assert_array_equal(one.predict(Q), named.predict(Q))
+    both, encoder = np.column_stack([y, -y]), TableEncoder().fit(frame)
+    same = small("VoronoiSVR").fit(encoder.transform(frame), both)
+    found = one.fit(frame, both).predict(Q)
+    np.testing.assert_array_equal(found, same.predict(encoder.transform(Q)))
 
 
 GAPS = np.where(np.arange(N) == 5, None, Y)
@@ -160,12 +151,9 @@ BAD = {
     "a gap among numbers": ((X, np.where(np.arange(N) == 5, np.nan, 1.0)), "NaN.* row 5"),
     "no labels": ((X, None), "no usual name for a column of labels"),
     "one class": ((X, np.ones(N)), "only one class"),
-    "fractions": ((X, np.arange(N) / 7), "continuous"),
     "two columns": ((X, np.column_stack([Y, Y])), "1d array"),
-    "numbers for names": ((X.set_axis(range(5), axis=1), Y), r"column named 0 \(int\)"),
     "one name twice": ((X.set_axis([*"aabcd"], axis=1), Y), "more than one column 'a'"),
     "one row": ((X[:1], Y[:1]), "Found 1 row"),
-    "no rows": ((X[:0], Y[:0]), "has no rows"),
     "complex numbers": ((X.assign(age=1j * np.arange(N)), Y), "neither numbers nor text nor"),
     "two kinds in a column": ((X.assign(age=[1, "a"] * (N // 2)), Y), "neither numbers nor text"),
     "lists": ((X.assign(age=[[i] for i in range(N)]), Y), "neither numbers, text, categories nor"),

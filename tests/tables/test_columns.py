@@ -93,12 +93,6 @@ def scan(source, seed=0, **options):
     return scan_table(table, "kind", TableOptions(**options), seed=seed).encoding
 
 
-def assert_same(model, wanted, queries=TEST):
-    np.testing.assert_array_equal(
-        model.decision_function(queries), wanted.decision_function(queries)
-    )
-
-
 def test_features_are_what_pandas_makes_of_the_columns(trained, tmp_path):
     median = TRAIN.age.median()
     assert trained.feature_names_in_.tolist() == CODED
@@ -110,12 +104,13 @@ def test_features_are_what_pandas_makes_of_the_columns(trained, tmp_path):
     assert isinstance(lazy, da.Array)
     assert lazy.compute().tolist() == same.predict(X).tolist()
     # A text file has no types, and gives the same model.
-    model = fitted(write(TRAIN, tmp_path / "train.csv"), "kind")
+    model, queries = (
+        fitted(write(TRAIN, tmp_path / "1.csv"), "kind"),
+        write(TEST, tmp_path / "2.csv"),
+    )
     assert model.table_ == trained.table_
-    assert_same(model, trained)
-    queries = write(TEST, tmp_path / "test.csv")
+    np.testing.assert_array_equal(model.decision_function(TEST), trained.decision_function(TEST))
     assert model.predict(queries).tolist() == trained.predict(TEST).tolist()
-    assert model.score(queries) == trained.score(TEST)
 
 
 def test_the_encoding_is_json_in_the_model_and_told(trained, tmp_path):
@@ -126,12 +121,10 @@ def test_the_encoding_is_json_in_the_model_and_told(trained, tmp_path):
     loaded = daskls.load(tmp_path / "m")
     assert loaded.table_ == trained.table_
     assert loaded.predict(TEST).tolist() == trained.predict(TEST).tolist()
-    told = " ".join(run("info", tmp_path / "m").stdout.split())
-    for words in ("kind", "color: 3 categories", "unknown categories"):
-        assert words in told
+    assert "color: 3 categories" in run("info", tmp_path / "m").stdout
 
 
-def test_medians_are_of_the_same_rows_however_they_are_dealt(tmp_path):
+def test_medians_are_of_the_same_rows_however_they_are_dealt():
     n_rows = 3 * MEDIAN_SAMPLE
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.standard_cauchy(n_rows), "kind": rng.integers(0, 2, n_rows)})
@@ -140,8 +133,6 @@ def test_medians_are_of_the_same_rows_however_they_are_dealt(tmp_path):
     for n_parts in (1, 7):
         dealt = scan(dd.from_pandas(frame, npartitions=n_parts), seed=3)
         assert dealt.columns[0].fill == whole
-        frame.to_parquet(tmp_path / "rows.parquet", row_group_size=n_rows // n_parts)
-        assert scan(tmp_path / "rows.parquet", seed=3).columns[0].fill == whole
     # A sample: near the median of all, another with another seed.
     assert abs(whole - frame.a.median()) < 0.05
     assert scan(frame, seed=4).columns[0].fill != whole
@@ -153,23 +144,16 @@ def test_medians_are_of_the_same_rows_however_they_are_dealt(tmp_path):
 
 def test_missing_values_may_be_refused(tmp_path):
     row = int(TRAIN.age.isna().argmax())
-    path = write(TRAIN, tmp_path / "train.csv")
-    for source in (TRAIN, path):
+    for source in (TRAIN, write(TRAIN, tmp_path / "train.csv")):
         with pytest.raises(DataError, match=rf"'age' has a missing value in row {row}, .*median"):
             fitted(source, "kind", missing="refuse")
-    fit = ("fit", path, tmp_path / "m", "--label", "kind", *HERE)
-    assert "--missing auto" in run(*fit, "--missing", "refuse", code=1).stderr
-    assert not (tmp_path / "m").exists()
     # In queries.
     strict = fitted(TRAIN.dropna(), "kind", missing="refuse")
     gap = make_frame(200, 1).fillna({"age": 30.0, "city": "Bern"})
-    gap.loc[7, "income"] = np.nan
     gap.loc[5, "color"] = None
     for source in (gap, write(gap, tmp_path / "gap.csv"), dd.from_pandas(gap, npartitions=3)):
         with pytest.raises(DataError, match=r"'color' has a missing value in row 5 "):
             np.asarray(strict.predict(source))
-    with pytest.raises(DataError, match=r"'income' has a missing value in row 7 .*--missing auto"):
-        strict.predict(gap.assign(color="red"))
 
 
 def test_queries_may_lack_what_training_rows_had(tmp_path):
@@ -204,19 +188,10 @@ def test_an_unseen_category_is_an_error_or_zeros(tmp_path):
     # A model may be asked in another way than it was trained.
     strict.save(tmp_path / "m")
     test = write(strange, tmp_path / "test.csv")
-    commands = (
-        ("predict", tmp_path / "m", test, tmp_path / "out.csv"),
-        ("score", tmp_path / "m", test),
-    )
-    for command in commands:
-        assert "--unknown zero" in run(*command, *HERE, code=1).stderr
-        assert not (tmp_path / "out.csv").exists()
-        stderr = run(*command, "--unknown", "zero", *HERE).stderr
-        assert told in stderr
-        if command[0] == "predict":
-            assert "They count as no category; in columns of statistics, as the av" in stderr
-            assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == answers
-            (tmp_path / "out.csv").unlink()
+    command = ("predict", tmp_path / "m", test, tmp_path / "out.csv", *HERE)
+    assert "--unknown zero" in run(*command, code=1).stderr
+    assert told in run(*command, "--unknown", "zero").stderr
+    assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == answers
 
 
 def test_a_client_is_warned_of_what_its_workers_read(one_worker):
@@ -254,17 +229,15 @@ def test_features_of_one_name_are_refused():
 
 def test_options_of_tables_are_refused_for_arrays(tmp_path):
     X, y = by_hand(TRAIN, 0.0), TRAIN.kind.to_numpy()
-    for options in ({"unknown": "error"}, {"drop": ["a"]}):
-        with pytest.raises(ParameterError, match="no effect on an array"):
-            fitted(X, y, **options)
+    with pytest.raises(ParameterError, match="no effect on an array"):
+        fitted(X, y, unknown="error")
     with pytest.raises(ParameterError, match="missing is 'mean'"):
         fitted(TRAIN, "kind", missing="mean")
     group = zarr.create_group(tmp_path / "rows.zarr")
     group.create_array("X", data=X)
     group.create_array("y", data=(y == "buys").astype(int))
-    fit = ("fit", tmp_path / "rows.zarr", tmp_path / "m", *HERE)
-    for options in (("--label", "y"), ("--weight", "w")):
-        assert "are for tables" in run(*fit, *options, code=2).stderr
+    fit = ("fit", tmp_path / "rows.zarr", tmp_path / "m", "--label", "y", *HERE)
+    assert "are for tables" in run(*fit, code=2).stderr
     (tmp_path / "wide.libsvm").write_text("1 1:1 900000000000:1\n0 2:1\n")
     with pytest.raises(StoreError, match=r"2 rows of 900000000000 features: they are .* MiB"):
         VoronoiSVC().fit(tmp_path / "wide.libsvm")

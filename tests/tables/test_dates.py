@@ -119,14 +119,8 @@ def test_parts_of_one_value_become_no_feature():
 
 
 def test_durations_and_times_of_a_day_are_seconds():
-    table = pa.table(
-        {
-            "long": pa.array([90, None], pa.duration("ms")),
-            "at": pa.array([3600, 7200], pa.time32("s")),
-            "y": [0, 1],
-        }
-    )
-    _, found = features(table)
+    long, at = pa.array([90, None], pa.duration("ms")), pa.array([3600, 7200], pa.time32("s"))
+    _, found = features(pa.table({"long": long, "at": at, "y": [0, 1]}))
     np.testing.assert_array_equal(found, [[0.09, 0.0, 3600.0], [0.09, 1.0, 7200.0]])
 
 
@@ -134,15 +128,13 @@ def test_a_query_may_spell_its_dates_in_another_way_or_is_refused():
     dates = drawn_dates(2)
     encoder, wanted = features(frame_of(dates))
     np.testing.assert_array_equal(encoder.transform(frame_of(dates.astype(str))), wanted)
-    bad = frame_of(dates.astype(str))
-    bad.loc[7, "when"] = "soon"
+    bad = frame_of(dates.astype(str).where(dates.index != 7, "soon"))
     with pytest.raises(DataError, match=r"'when' holds 'soon' in row 7 .*dates, as ISO 8601"):
         encoder.transform(bad)
-    for zone in ("Asia/Tokyo", "America/New_York"):
-        aware = frame_of(dates.dt.tz_localize("UTC"))
-        local = frame_of(dates.dt.tz_localize("UTC").dt.tz_convert(zone))
-        own = TableEncoder("y").fit(aware)
-        np.testing.assert_array_equal(own.transform(local), own.transform(aware))
+    aware = dates.dt.tz_localize("UTC")
+    own, wanted = features(frame_of(aware))
+    found = own.transform(frame_of(aware.dt.tz_convert("Asia/Tokyo")))
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("day", ["30.02.2020", "02-30-2020", "2021/11/31"])

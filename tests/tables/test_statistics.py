@@ -1,6 +1,5 @@
 """Columns of many values: statistics of their targets, equal to scikit-learn's TargetEncoder."""
 
-import re
 from itertools import pairwise
 
 import dask.dataframe as dd
@@ -122,8 +121,6 @@ def test_a_fit_codes_training_rows_without_their_fold_and_queries_by_all(kind, t
     queries = drawn("two", seed=1).drop(columns="y")
     X = features(queries, found, of_training=False)
     assert model.predict(queries).tolist() == same.predict(X).tolist()
-    (said,) = (own for own in model.table_.describe() if "city" in own)
-    assert re.search(r"\d\d values: (share of|mean, log of|bit 0 of)", said), said
     model.save(tmp_path / "model")
     assert daskls.load(tmp_path / "model").predict(queries).tolist() == same.predict(X).tolist()
 
@@ -142,10 +139,9 @@ def test_an_unknown_value_has_the_mean_of_all_rows_and_is_counted():
         X = features(queries[:1], found, of_training=False)
     assert X[0, 1:].tolist() == [(table.y == "yes").mean(), 0.0]
     strict = small("VoronoiSVC").fit(table, "y", unknown="error", missing="refuse")
-    with pytest.raises(DataError, match="'city' holds 'Atlantis' in row 0"):
-        strict.predict(queries[:1])
-    with pytest.raises(DataError, match="'city' has a missing value in row 0"):
-        strict.predict(queries[1:2])
+    for row, words in enumerate(("holds 'Atlantis' in row 0", "has a missing value in row 0")):
+        with pytest.raises(DataError, match=f"'city' {words}"):
+            strict.predict(queries[row : row + 1])
 
 
 def test_of_too_many_values_the_most_frequent_are_known(monkeypatch):
@@ -177,51 +173,30 @@ def test_a_name_of_each_row_is_left_out_and_said():
         model = small("VoronoiSVC").fit(table, "y")
     assert not any("id" in name for name in model.feature_names_in_)
     model.predict(table.drop(columns=["y", "id"]))
-    with (
-        pytest.warns(UserWarning, match="left out"),
-        pytest.raises(DataError, match="no feature columns besides"),
-    ):
-        small("VoronoiSVC").fit(table[["id", "y"]], "y")
 
 
-@pytest.mark.parametrize(("n_others", "is_refused"), [(1, True), (150, False)])
-def test_a_few_values_that_are_no_dates_are_told(n_others, is_refused):
+def test_a_few_values_that_are_no_dates_are_told():
     days = pd.date_range("2020-01-01", periods=100).strftime("%Y-%m-%d").to_numpy(object)
-    others = np.array([f"lot 7/{own}" for own in range(n_others)], object)
-    table = drawn("two").assign(day=np.resize(np.r_[days, others], N_ROWS))
-    if is_refused:
-        with pytest.raises(DataError, match="all are dates up to 'lot 7/0' in row 100"):
-            scan(table)
-    else:
-        assert scan(table).encoding.columns[2].kind == "statistics"
+    table = drawn("two").assign(day=np.resize(np.r_[days, ["lot 7"]], N_ROWS))
+    with pytest.raises(DataError, match="all are dates up to 'lot 7' in row 100"):
+        scan(table)
 
 
-def test_the_encoder_has_no_statistics_without_a_label():
-    table = drawn("numbers")
+@pytest.mark.parametrize("library", ["pandas", "Dask DataFrame"])
+def test_the_encoder_fits_and_transforms_as_a_fit_does(library, tmp_path):
+    table, encoder = drawn("numbers"), daskls.TableEncoder("y")
+    given, X = (FRAMES[library](own, None) for own in (table, table[["a", "city"]]))
+    found = scan(table, "numbers")
+    coded = features(table, found, of_training=True)
+    np.testing.assert_array_equal(np.asarray(encoder.fit_transform(given)), coded)
+    queries = features(table, found, of_training=False)
+    np.testing.assert_array_equal(np.asarray(encoder.transform(given)), queries)
+    apart = daskls.TableEncoder().fit_transform(X, table.y)
+    np.testing.assert_array_equal(np.asarray(apart), coded)
+    with pytest.raises(DataError, match="has 600 rows, but y has 599; pass as many"):
+        daskls.TableEncoder().fit(X, table.y[1:])
     with pytest.raises(DataError, match="with a label they would become its statistics"):
         daskls.TableEncoder(drop=["y"]).fit(table)
-
-
-@pytest.mark.parametrize("library", ["pandas", "Polars", "Dask DataFrame"])
-def test_the_encoder_fits_and_transforms_as_a_fit_does(library, tmp_path):
-    table = drawn("numbers")
-
-    def wrap(frame):
-        return FRAMES[library](frame, None)
-
-    found = scan(table, "numbers")
-    encoder = daskls.TableEncoder("y")
-    X = np.asarray(encoder.fit_transform(wrap(table)))
-    np.testing.assert_array_equal(X, features(table, found, of_training=True))
-    X = np.asarray(encoder.transform(wrap(table)))
-    np.testing.assert_array_equal(X, features(table, found, of_training=False))
-    apart = daskls.TableEncoder()
-    np.testing.assert_array_equal(
-        np.asarray(apart.fit_transform(wrap(table[["a", "city"]]), table.y)),
-        features(table, found, of_training=True),
-    )
-    with pytest.raises(DataError, match="has 600 rows, but y has 599; pass as many"):
-        daskls.TableEncoder().fit(wrap(table[["a", "city"]]), table.y[1:])
     with pytest.warns(UserWarning, match="contain the labels of the rows that fit has read"):
         encoder.to_zarr(table, tmp_path / "rows")
 
@@ -243,16 +218,14 @@ def titles(n_rows, seed=0):
     return pd.DataFrame({"title": title, "y": worth + 0.1 * rng.normal(size=n_rows)})
 
 
-@pytest.mark.parametrize("n_rows", [250, 2000])
 @pytest.mark.filterwarnings("ignore:Values that no training row had")
-def test_text_that_shares_pieces_becomes_letters_and_new_values_have_a_place(n_rows):
-    table = titles(n_rows)
+def test_text_that_shares_pieces_becomes_letters_and_new_values_have_a_place():
+    table = titles(2000)
     held = table.title.isin(table.title.unique()[::4])
     (column,) = scan(table[~held], "numbers").encoding.columns
     assert column.letters
     model = daskls.VoronoiSVR(random_state=0).fit(table[~held], "y")
     assert model.score(table[held], "y") > 0.5
-    assert "15 directions of the pieces" in column.describe()
     assert len(column.feature_names) == len(column.parts) + 15
 
 
@@ -282,12 +255,6 @@ def test_a_noise_filter_codes_training_rows_without_their_fold():
         for rows in ((X, y), (coded, y.to_numpy()))
     )
     np.testing.assert_array_equal(noise.keep_, same.keep_)
-
-
-def test_training_rows_never_hold_what_no_training_row_had():
-    table = drawn("two", with_gaps=False).assign(w=1.0)
-    table.loc[table.city == "city 1", "w"] = 0.0
-    small("VoronoiSVC").fit(table, "y", sample_weight="w", unknown="error")
 
 
 def test_a_bound_on_false_alarms_uses_no_statistics():
@@ -324,8 +291,6 @@ def test_a_number_of_few_common_values_gets_their_statistics_besides(
     found = scan(given)
     names = ["a", "gain", "gain: share of yes", "gain: log of count", "gain is missing"]
     assert found.encoding.feature_names == names
-    told = found.encoding.columns[1].describe()
-    assert re.match(r"a number, and of \d\d values: share of yes, log of count of each", told)
     # They are those of the same values as text.
     of_text, found_text = with_gains(seed, as_text=True), scan(with_gains(seed, as_text=True))
     for of_training in (False, True):
@@ -335,21 +300,15 @@ def test_a_number_of_few_common_values_gets_their_statistics_besides(
         np.testing.assert_array_equal(own[:, 0], table.a)
 
 
-@pytest.mark.parametrize("change", ["smooth", "many columns", "few values", "bound"])
-def test_other_numbers_stay_alone(change):
+def test_other_numbers_stay_alone():
     table = with_gains()
-    kept = table.copy()
-    if change == "smooth":
-        noise = 500 * np.random.default_rng(1).normal(size=N_ROWS)
-        kept["y"] = np.where(table.gain.fillna(0) + noise > 1200, "yes", "no")
-    elif change == "many columns":
-        kept = kept.assign(**{f"gain {i}": table.gain for i in range(8)})
-    elif change == "few values":
-        kept["gain"] = np.minimum(np.floor(table.gain / 200), 15)
-    found = scan_table(
-        open_source(kept).open("y", None), "y", TableOptions(), with_statistics=change != "bound"
-    )
-    assert not any(column.parts for column in found.encoding.columns)
+    smooth = table.gain.fillna(0) + 500 * np.random.default_rng(1).normal(size=N_ROWS)
+    for kept in (
+        table.assign(y=np.where(smooth > 1200, "yes", "no")),
+        table.assign(**{f"gain {i}": table.gain for i in range(8)}),
+        table.assign(gain=np.minimum(np.floor(table.gain / 200), 15)),
+    ):
+        assert not any(column.parts for column in scan(kept).encoding.columns)
 
 
 def test_numbers_are_known_in_another_width():

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from support import run_cli as run
 
 import daskls
 from daskls import DataError, TableEncoder
@@ -41,8 +40,6 @@ def test_intervals_are_categories_in_any_frame(tmp_path):
     given = frame, as_text(frame), frame.assign(c=pd.array(frame.c)), lazy, tmp_path / "q.csv"
     for query in given:
         assert np.asarray(model.predict(query)).tolist() == answers
-    with pytest.warns(UserWarning, match=r"no training row had: 240 in 'c' \('\(.*\]' in row 0 "):
-        model.predict(frame.assign(c=pd.cut(ROWS.b, 3)))
 
 
 # Columns of objects.
@@ -66,9 +63,8 @@ def test_columns_of_objects_in_a_dask_frame_are_what_their_values_are():
             np.testing.assert_array_equal(encoder.transform(lazy), encoder.transform(frame))
 
 
-@pytest.mark.parametrize("value", [object(), 1])
-def test_a_column_of_mixed_values_is_named(value):
-    values = np.array([value, "x"] * (N // 2), dtype=object)
+def test_a_column_of_mixed_values_is_named():
+    values = np.array([1, "x"] * (N // 2), dtype=object)
     frame = ROWS.assign(o=pd.Series(values))
     columns = {"o": ("r", values), "t": ("r", np.array(ROWS.t, dtype=object))}
     with dask.config.set({"dataframe.convert-string": False}):
@@ -85,34 +81,17 @@ def test_a_sparse_column_is_named():
         TableEncoder("t").fit(frame)
 
 
-# Terminals.
-
-
 # Plans of files.
 
 
-@pytest.mark.parametrize("name", ["t.npz", "t.npy", "t.libsvm"])
-def test_a_file_of_arrays_is_planned_by_its_rows(name, tmp_path):
-    X, y = np.column_stack([ROWS.a, ROWS.b]), np.arange(N) % 3
-    path = tmp_path / name
-    if name == "t.libsvm":
-        lines = (f"{c} 1:{a} 2:{b}" for c, (a, b) in zip(y, X, strict=True))
-        path.write_text("\n".join(lines))
-    else:
-        np.save(path, np.column_stack([X, y])) if name == "t.npy" else np.savez(path, X=X, y=y)
-    label = {"t.npy": "2"}.get(name)
-    on = {"workers": 1, "memory_limit": "1GiB"}
-    planned = daskls.VoronoiSVC(**SMALL).plan(path, label, **on)
-    rows = X.astype(np.float32) if name == "t.libsvm" else X
-    same = daskls.VoronoiSVC(**SMALL).plan(rows, y, **on)
-    assert planned == same
-    given = ("--label", label) if label else ()
-    assert "240 rows" in run("plan", path, *given).stdout
-    assert list(tmp_path.iterdir()) == [path]
-    if name == "t.npz":
-        path.write_bytes(b"nothing")
-        with pytest.raises(DataError, match=r"is not an .npz archive"):
-            daskls.VoronoiSVC(**SMALL).plan(path)
+def test_a_file_of_arrays_is_planned_by_its_rows(tmp_path):
+    X, y, on = ROWS[["a", "b"]].to_numpy(), np.arange(N) % 3, {"workers": 1, "memory_limit": "1GiB"}
+    same = daskls.VoronoiSVC(**SMALL).plan(X, y, **on)
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    np.save(tmp_path / "t.npy", np.column_stack([X, y]))
+    for name, label in (("t.npz", None), ("t.npy", "2")):
+        assert daskls.VoronoiSVC(**SMALL).plan(tmp_path / name, label, **on) == same
+    assert {path.name for path in tmp_path.iterdir()} == {"t.npz", "t.npy"}
 
 
 # Damaged files.
@@ -134,11 +113,8 @@ def broken_files(folder):
         "half.parquet": (parquet[: len(parquet) // 2], "is not a Parquet file: "),
         "footer.parquet": (damaged(parquet, -900, -8) + parquet[-8:], "is not a Parquet file: "),
         "half.csv.gz": (packed[: len(packed) // 2], "cannot be read: "),
-        "empty.csv": (b"", "is empty; it must have a line of names and rows"),
         "blank.csv": (b"\n\r\n", "is empty; it must have a line of names and rows"),
-        "names.csv": (b"a,b,t\n", "has no rows|has 0 rows"),
         "sep.csv": (b"sep=;\n", "has no line of names and no rows"),
-        "ragged.csv": (b"a,b,t\n1,2,x\n3,4\n", "Expected 3 columns, got 2: 3,4. Correct or remo"),
         "quote.csv": (b'a,b,t\n1,"2,x\n3,4,y\n', "cannot be read as a table: .*Correct or remove"),
         "long.csv": (b"x" * 200_000 + b",b,t\n1,2,x\n", "first line is too long for names"),
     }
