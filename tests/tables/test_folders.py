@@ -58,11 +58,8 @@ def by_value(folder, suffix, frame=PLAIN):
     return pd.concat([own for _, own in order], ignore_index=True)
 
 
-PATTERNS = ["", "*", "year=*", "*/*", "*/*/*", "year=20?0/kind=*/part-0.*"]
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", ["", "*", "*/*", "year=20?0/kind=*/part-0.*"])
 def test_folders_named_by_values_hold_columns(pattern, suffix, tmp_path):
     frame = by_value(tmp_path / "t", suffix)
     given = tmp_path / "t" / pattern
@@ -96,15 +93,10 @@ def test_values_of_folders_are_read_as_columns_are(tmp_path):
     (column,) = TableEncoder("t").fit(tmp_path / "t").table_.columns[2:]
     assert (column.name, column.kind, column.fill) == ("year", "number", 2000)
     # Numbers keep their spelling.
-    for kind in ("01", "02", "1e3"):
-        (tmp_path / "u" / f"kind={kind}").mkdir(parents=True)
-        PLAIN.to_parquet(tmp_path / "u" / f"kind={kind}" / "rows.parquet", index=False)
-    found = TableEncoder("t").fit(tmp_path / "u").table_.columns[2]
-    assert found.categories == ("01", "02", "1e3")
+    PLAIN.assign(kind=["01", "1e3"] * (N // 2)).to_parquet(tmp_path / "u", partition_cols=["kind"])
+    assert TableEncoder("t").fit(tmp_path / "u").table_.columns[2].categories == ("01", "1e3")
     # One of them is a table of its own.
-    for given in ("kind=01", "kind=01/*.parquet", "kind=01/row?.parquet"):
-        encoder = TableEncoder("t").fit(tmp_path / "u" / given)
-        assert encoder.feature_names_in_.tolist() == ["a", "b"]
+    assert TableEncoder("t").fit(tmp_path / "u" / "kind=01").table_.feature_names == ["a", "b"]
 
 
 def test_files_in_folders_of_other_columns_are_refused(tmp_path):
@@ -113,7 +105,6 @@ def test_files_in_folders_of_other_columns_are_refused(tmp_path):
     words = r"in the names of its folders .*, and .* has .*\. Files of one table have the same"
     with pytest.raises(DataError, match=words):
         daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t", "t")
-    (tmp_path / "t" / "more.csv").unlink()
     by_value(tmp_path / "u", "csv", PLAIN.rename(columns={"b": "c"}))
     for path in (tmp_path / "u").rglob("*.csv"):
         path.write_text(path.read_text().replace("c,", "year,", 1))

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -63,10 +64,7 @@ def test_the_order_of_files_is_that_of_their_numbers(tmp_path):
 @pytest.mark.parametrize("has_links", [True, False])
 def test_predictions_replace_no_file_that_appeared_meanwhile(has_links, tmp_path, monkeypatch):
     if not has_links:
-
-        def refuse(*_):
-            raise OSError(folder.NO_LINKS[0], "no links here")
-
+        refuse = mock.Mock(side_effect=OSError(folder.NO_LINKS[0], "no links here"))
         monkeypatch.setattr(os, "link", refuse)
     zarr.save_array(tmp_path / "answers.zarr", np.array([3, 1, 2]))
     target = tmp_path / "out.csv"

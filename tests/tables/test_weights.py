@@ -38,8 +38,6 @@ def test_weights_are_those_of_the_numpy_route(container, tmp_path):
     assert model.feature_names_in_.tolist() == ["a", "b"]
     np.testing.assert_array_equal(model.decision_function(ROWS), values)
     assert "weights: w" in model.table_.describe()
-    # A query needs none, and one that has it is scored without.
-    assert model.score(WEIGHED) == model.score(WEIGHED.drop(columns="w"))
     # Beside the table.
     model = fitted(TABLES[container](WEIGHED.drop(columns="w"), tmp_path), "t", w)
     np.testing.assert_array_equal(model.decision_function(ROWS), values)
@@ -49,14 +47,7 @@ def test_weights_on_the_command_line(tmp_path):
     path = TABLES["CSV"](WEIGHED, tmp_path)
     fit = ("fit", path, tmp_path / "m", "--label", "t", *as_options(**PARAMS))
     assert "weights: w" in run(*fit, "--weight", "w", *HERE).stdout
-    model = fitted(path, "t", "w")
-    run("predict", tmp_path / "m", path, tmp_path / "out.csv", *HERE)
-    assert pd.read_csv(tmp_path / "out.csv").t.tolist() == model.predict(path).tolist()
-    assert daskls.load(tmp_path / "m").table_ == model.table_
-    # No cluster is started for it: this address leads to none.
-    nowhere = ("--scheduler", "tcp://127.0.0.1:1", "--quiet")
-    fit = ("fit", path, tmp_path / "n", "--label", "t", "--weight", "weight")
-    assert "4 columns are: a, b, t, w" in run(*fit, *nowhere, code=1).stderr
+    assert daskls.load(tmp_path / "m").table_ == fitted(path, "t", "w").table_
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +67,7 @@ def models():
 @pytest.mark.parametrize(
     ("kind", "container"),
     [
-        *(("t", name) for name in ("CSV", "Parquet file", "pandas", "Polars", "Dask DataFrame")),
+        *(("t", name) for name in ("CSV", "pandas", "Dask DataFrame")),
         *(("v", "CSV"), ("quantile", "pandas")),
     ],
 )
@@ -91,9 +82,6 @@ def test_a_score_is_weighed_by_a_column_or_an_array(kind, container, models, tmp
     for weight in ("w", own, da.from_array(own, chunks=70), ROWS.w, str(tmp_path / "w.zarr")):
         assert model.score(rows, label, sample_weight=weight) == pytest.approx(wanted, abs=1e-9)
     assert model.score(rows, sample_weight="w") == pytest.approx(wanted, abs=1e-9)
-    # A feature may weigh the rows.
-    wanted = measure(ROWS[label], answers, sample_weight=ROWS.a)
-    assert model.score(rows, label, "a") == pytest.approx(wanted)
 
 
 WRONG = [
