@@ -1,7 +1,6 @@
 """Files of NumPy arrays become data sets."""
 
 import tracemalloc
-import zipfile
 
 import numpy as np
 import pytest
@@ -58,8 +57,6 @@ def test_npz_splits(tmp_path, rows, split, part):
     [
         (np.array([3, -1, 3, 7], np.int8), [-1, 3, 7]),
         (np.array([0.5, 2.0, 0.5, 1.0]), [0.5, 1.0, 2.0]),
-        (np.array([1.0, -1.0, 1.0, 1.0]), [-1, 1]),
-        (np.array([True, False, True, True]), [False, True]),
         (np.array(["pear", "apple", "pear", "fig"]), ["apple", "fig", "pear"]),
         (np.array([b"pear", b"apple", b"pear", b"fig"]), ["apple", "fig", "pear"]),
         (np.array([[4], [2], [2], [2]]), [2, 4]),
@@ -100,15 +97,11 @@ def test_npy_takes_the_label_from_a_column(tmp_path, rows, label, column, order)
 
 BAD = [
     (np.zeros(3), np.zeros(3), r"must be a 2-d array, got shape \(3,\)"),
-    (np.zeros((3, 2, 2)), np.zeros(3), "must be a 2-d array"),
     (np.zeros((3, 2)), np.zeros(4), r"must have shape \(3,\), one per row of X, got \(4,\)"),
-    (np.zeros((3, 2)), np.zeros((3, 2)), r"must have shape \(3,\)"),
     (np.zeros((3, 2)), np.array([0, np.nan, 1]), r"label of row 1 \(the first is 0\) is nan"),
-    (np.zeros((3, 2)), np.array([0, 1, np.inf]), "label of row 2 .* is inf"),
     (np.zeros((3, 2)), np.zeros(3, complex), "Labels have type complex128"),
     (np.array([["a", "b"]] * 3), np.zeros(3), "must be numbers"),
     (np.zeros((3, 2), object), np.zeros(3), "cannot be read as an array of numbers"),
-    (np.zeros((0, 2)), np.zeros(0), "a.npz"),
     # Rows count over blocks.
     (np.zeros((200_000, 1)), np.r_[np.zeros(150_000), np.full(50_000, np.nan)], "row 150000"),
     (np.zeros((MAX_CLASSES + 1, 1)), np.arange(MAX_CLASSES + 1), f"than {MAX_CLASSES} different"),
@@ -133,9 +126,4 @@ def test_damaged_archives(tmp_path, rows):
         (tmp_path / "b.npz").write_bytes(content)
         with pytest.raises(DataError, match=words):
             convert(tmp_path / "b.npz", tmp_path / "d")
-    with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
-        archive.writestr("X.npy", b"")
-        archive.writestr("y.npy", b"")
-    with pytest.raises(DataError, match="cannot be read as an array"):
-        convert(tmp_path / "b.npz", tmp_path / "d")
     leaves_nothing(tmp_path, "b.npz")

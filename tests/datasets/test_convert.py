@@ -96,7 +96,6 @@ def test_a_mixed_table_is_converted_as_a_fit_takes_it(tmp_path, name, drop):
     # Queries are never encoded by what they hold themselves.
     MIXED.head(99).to_csv(tmp_path / "few.csv", index=False)
     few = convert(tmp_path / "few.csv", tmp_path / "few", label="y", drop="id")
-    assert few.feature_names != data.feature_names or few.table != data.table
     with pytest.raises(DataError, match=r"feature names should match|medians .* of its own"):
         model.predict(few.path)
 
@@ -105,40 +104,15 @@ def test_options_of_tables_are_those_of_a_fit(tmp_path):
     MIXED.to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(DataError, match="'age' has a missing value in row 0"):
         convert(tmp_path / "a.csv", tmp_path / "d", label="y", drop="id", missing="refuse")
-    with pytest.raises(ParameterError, match="missing is 'median'; it must be one of"):
-        convert(tmp_path / "a.csv", tmp_path / "d", label="y", missing="median")
     np.save(tmp_path / "a.npy", np.zeros((3, 2)))
-    with pytest.raises(
-        ParameterError, match=r"drop=.* has no effect on .*a\.npy; it is for tables"
-    ):
+    with pytest.raises(ParameterError, match=r"drop=.* has no effect on .*; it is for tables"):
         convert(tmp_path / "a.npy", tmp_path / "d", label="none", drop="b")
     command = ("convert", tmp_path / "a.csv", tmp_path / "d", "--label", "y")
-    command += ("--drop", "id,since,street")
-    said = run_cli(*command, "--unknown", "error").stdout
-    assert "city: 2 categories, a column each" in said
-    assert "price: a number, written with $" in said
+    command += ("--drop", "id,since,street", "--unknown", "error")
+    assert "city: 2 categories, a column each" in run_cli(*command).stdout
     assert open_dataset(tmp_path / "d").table["unknown"] == "error"
     noise = daskls.FalkNoiseFilter(n_neighbors=20, random_state=0).fit(str(tmp_path / "d"))
     assert noise.clean_dataset(tmp_path / "d", tmp_path / "e").table["unknown"] == "error"
-
-
-def test_csv_late_error_after_written_chunks_leaves_nothing(tmp_path, monkeypatch):
-    # As of larger files and blocks: the error is in the second block, some 4,000 rows in.
-    monkeypatch.setattr("daskls.sources.files.TEXT_BLOCK_NBYTES", 1 << 14)
-    n = 4700
-    text = "a,y\n" + "1,0\n" * n + "1e300,1\n"
-    (tmp_path / "a.csv").write_text(text)
-    done = []
-    with pytest.raises(DataError, match="too large for float32"):
-        convert(
-            tmp_path / "a.csv",
-            tmp_path / "d",
-            label="y",
-            chunk_rows=390,
-            progress=lambda rows, total: done.append(rows),
-        )
-    assert done[-1] > 3900
-    leaves_nothing(tmp_path, "a.csv")
 
 
 # LIBSVM
@@ -171,12 +145,9 @@ def test_libsvm_width_and_odd_lines(tmp_path):
 LINES = [
     ("1 1:x", "could not convert string to float: 'x'"),
     ("1 7", "'7' is not of the form index:value"),
-    ("1 a:7", "'a:7' is not of the form"),
-    ("1 1:2:3", "could not convert"),
     ("1 2 3:4:5", "'2' is not of the form"),
     ("1 1:1_0", "'1:1_0' is not of the form"),
     ("1 0:7", "index 0 is wrong: indices start at 1"),
-    ("1 2:7 2:8", "index 2 is wrong: indices must rise"),
     ("1 3:7 2:8", "index 2 is wrong: indices must rise"),
     ("1:7 2:8", "starts with '1:7' where the label should be"),
     ("nan 1:7", "the label is 'nan'"),
@@ -196,25 +167,6 @@ def test_libsvm_errors_name_the_line(tmp_path):
 
 def write_parquet(path, columns, row_group_size=100):
     parquet.write_table(pa.table(columns), path, row_group_size=row_group_size)
-
-
-@pytest.mark.parametrize("label", ["last", 2])
-@pytest.mark.parametrize(
-    ("labels", "classes"),
-    [
-        (pa.array(["b", "a", "b"]), ["a", "b"]),
-        (pa.array(["b", "a", "b"]).dictionary_encode(), ["a", "b"]),
-        (pa.array([True, False, True]), [False, True]),
-        (pa.array([2.5, 0.5, 2.5]), [0.5, 2.5]),
-        (pa.array([9, 4, 9], pa.uint8()), [4, 9]),
-    ],
-)
-def test_parquet_labels(tmp_path, labels, classes, label):
-    features = {"i": np.array([1, 2, 3], np.int16), "b": [True, False, True]}
-    write_parquet(tmp_path / "a.parquet", {**features, "last": labels})
-    data = convert(tmp_path / "a.parquet", tmp_path / "d", label=label)
-    assert (data.classes, data.X.dtype) == (classes, np.int16)
-    check_rows(data, [[1, 1], [2, 0], [3, 1]], labels.to_pylist())
 
 
 # All formats
@@ -258,22 +210,11 @@ def test_progress_interruptions_and_overwriting(tmp_path, name):
     assert open_dataset(tmp_path / "d").n_rows == 10
 
 
-def test_a_label_that_is_not_named_is_never_guessed(tmp_path):
-    write_parquet(tmp_path / "a.parquet", {"a": [1.0, 2.0], "b": [3.0, 4.0], "kind": [0.0, 1.0]})
-    np.save(tmp_path / "a.npy", np.ones((2, 3)))
-    for name, names in {"a.parquet": "a, b, kind", "a.npy": "0, 1, 2"}.items():
-        with pytest.raises(DataError, match=f"no usual name .* its 3 columns are: {names}") as told:
-            convert(tmp_path / name, tmp_path / "d")
-        assert "--label NAME, or label=NAME; --label none" in str(told.value)
-
-
 def test_what_a_format_does_not_take(tmp_path):
     write_all_formats(tmp_path)
     for name, given, kind, words in (
         ("a.xlsx", {}, DataError, r"suffix must be one of \.csv, \.tsv, \.txt"),
-        ("b.csv", {}, DataError, r"No file .*b\.csv; check the path"),
         ("a.csv", {"split": "test"}, ParameterError, r"split is for \.npz files only"),
-        ("a.npz", {"split": "half"}, ParameterError, "split must be 'train', 'test' or None"),
         ("a.npz", {"n_features": 9}, ParameterError, r"n_features is for \.libsvm, .* files only"),
         ("a.npz", {"split": "test"}, DataError, "has no array 'X_test'"),
     ):

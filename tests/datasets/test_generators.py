@@ -90,13 +90,6 @@ def test_the_best_r2_is_that_of_the_function(params):
     assert expected == pytest.approx(1 - noise.var() / y.var(), abs=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("name", "paper_accuracy"), [("checkerboard", 0.9421), ("two_spirals", 0.8847)]
-)
-def test_the_defaults_are_as_hard_as_the_papers_sets(name, paper_accuracy):
-    assert 0 <= bayes_accuracy(name) - paper_accuracy < 0.015
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_write_gives_the_made_rows_whatever_the_chunks(tmp_path, name):
     X, y = make(name, 700, random_state=5)
@@ -111,12 +104,8 @@ def test_write_gives_the_made_rows_whatever_the_chunks(tmp_path, name):
 
 BAD = [
     ("checkerboard", {"flip": 1.5}, "flip must be a probability from 0 to 1, got 1.5"),
-    ("checkerboard", {"n_cells_side": 0}, "n_cells_side must be at least 1"),
-    ("two_spirals", {"noise": 0.0}, "noise must be at least 0.01"),
     ("swiss_roll", {"n_turns": 0}, "n_turns must be above 0"),
-    ("noisy28", {"noise": -1.0}, "noise must be at least 0"),
     ("friedman1", {"d": 4}, "d must be at least 5"),
-    ("friedman1", {"noise": -0.1}, "noise must be at least 0"),
 ]
 
 
@@ -126,8 +115,6 @@ def test_parameters_that_cannot_be_are_refused(tmp_path):
             make(name, 10, **params)
         with pytest.raises(ParameterError, match=message):
             bayes_accuracy(name, **params)
-    with pytest.raises(ParameterError, match="n_rows must be at least 0"):
-        make("checkerboard", -1)
     for seed in (-1, 2**32, 1.5, None, True):
         with pytest.raises(ParameterError, match="random_state must be an integer from 0"):
             make("checkerboard", 10, random_state=seed)

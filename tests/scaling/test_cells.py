@@ -18,7 +18,7 @@ from daskls.scaling.cells import (
 )
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
 from daskls.solvers.squares.system import median_distance
-from daskls.solvers.squares.target_coding import ClassCoding
+from daskls.solvers.squares.target_coding import ClassCoding, NumberCoding
 
 RNG = np.random.default_rng(0)
 A = RNG.random((150, 3)).astype("f4")
@@ -178,6 +178,16 @@ def test_slopes_are_those_of_the_leave_one_out_error(kernel, offset, is_gamma):
         else:
             # A given gamma stays.
             assert slopes[0] == 0
+
+
+def test_a_cell_of_one_distinct_row_is_predicted_and_teaches_nothing():
+    every = CodedRows(0 * X[:40, :3], X[:40, 3:4].astype(float), np.ones(40), np.arange(40))
+    trial = Trial("rbf", 1.0, 0.1)
+    # Held out, and left out.
+    for n in (30, 40):
+        cell = TrialCell(TrialRows(every, n, np.arange(10)), ONES, "rbf", NumberCoding(1))
+        assert np.isfinite(cell.errors(trial).squared).all()
+        assert not cell.error_slopes(trial).any()
 
 
 def learned(cells, kernel="rbf", start=ONES):

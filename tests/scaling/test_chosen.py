@@ -7,10 +7,8 @@ import dask.array as da
 import numpy as np
 import pytest
 from small import small_sample
-from support import few
 
 from daskls import VoronoiSVC, VoronoiSVR
-from daskls.datasets import make_noisy28
 from daskls.scaling import candidates
 
 N = 1200
@@ -46,29 +44,11 @@ def test_ranks_are_chosen_where_orders_decide():
     assert wrong[0] < wrong[1] / 2
 
 
-@pytest.mark.parametrize("seed", few([4, 3, 8]))
-def test_few_distinct_rows_are_chosen_by_however_many_copies_they_have(seed):
-    # More than are sampled; each value of the table has a class of its own.
-    rng = np.random.default_rng(seed)
-    table, rows = rng.integers(2, size=(5, 5, 5)), rng.integers(5, size=(70_000, 3))
-    y = table[tuple(rows.T)] ^ (rng.random(len(rows)) < 0.1)
-    model = VoronoiSVC(random_state=seed).fit(rows.astype(float), y)
-    # Each distinct row of each class is predicted.
-    assert chosen(model)["chosen"]["n_rows"] == 250
-    points = np.stack(np.indices(table.shape).reshape(3, -1), axis=1)
-    assert model.score(points.astype(float), table.ravel()) > 0.99
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "learns", "of_numbers"), [(2000, True, True), (3500, False, False)]
-)
-def test_narrow_widths_are_tried_where_wide_ones_learn_nothing(n_rows, learns, of_numbers):
-    rows = np.random.default_rng(0).random((2 * n_rows, 2))
-    waves = np.sin(16 * np.pi * rows).prod(axis=1)
-    y = waves if of_numbers else waves > 0
-    scale = {} if learns else {"feature_scale": "spread"}
-    model = (VoronoiSVR if of_numbers else VoronoiSVC)(random_state=0, **scale)
-    assert model.fit(rows[:n_rows], y[:n_rows]).score(rows[n_rows:], y[n_rows:]) > 0.75
+def test_narrow_widths_are_tried_where_wide_ones_learn_nothing():
+    rows = np.random.default_rng(0).random((4000, 2))
+    y = np.sin(16 * np.pi * rows).prod(axis=1)
+    model = VoronoiSVR(random_state=0).fit(rows[:2000], y[:2000])
+    assert model.score(rows[2000:], y[2000:]) > 0.75
     assert model._reader.resolved.spec.width < 0.5
 
 
@@ -165,26 +145,13 @@ def test_a_decision_goes_on_after_its_last_step(n_sample, tmp_path, monkeypatch)
 # Learned scales
 
 
-def assert_noise_lost(model):
-    shares = model.feature_importances_
-    assert shares[2:].max() < 0.6 * shares[:2].min()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("kernel", "share"), [("rbf", 1 / 3), ("laplacian", 0.6)])
-def test_noise_loses_its_part(kernel, share):
-    params = {"kernel": kernel, "feature_coding": "none", "random_state": 0}
+def test_noise_loses_its_part():
+    params = {"kernel": "rbf", "feature_coding": "none", "random_state": 0}
     learned, plain = (
         VoronoiSVC(**params, feature_scale=scale).fit(X, Y) for scale in ("learned", None)
     )
     assert chosen(learned)["decision"] == "learned"
-    assert_noise_lost(learned)
-    assert 1 - learned.score(TEST, TRUTH) < share * (1 - plain.score(TEST, TRUTH))
-
-
-@pytest.mark.slow
-def test_features_that_say_nothing_go_where_rows_are_many(monkeypatch):
-    small_sample(monkeypatch, 3000)
-    model = VoronoiSVC(feature_coding="none", kernel="rbf", random_state=1)
-    model.fit(*make_noisy28(20_000, noise=1.0, random_state=1))
-    assert np.flatnonzero(model.feature_importances_).tolist() == [0, 1, 2]
+    shares = learned.feature_importances_
+    assert shares[2:].max() < 0.6 * shares[:2].min()
+    assert 1 - learned.score(TEST, TRUTH) < (1 - plain.score(TEST, TRUTH)) / 3

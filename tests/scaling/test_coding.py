@@ -49,15 +49,6 @@ def test_indicators_are_those_of_the_one_hot_encoder():
     np.testing.assert_array_equal(coded(unseen, coding, np.arange(2, 8)), [[0, 0, 0, 0, 0, 1.0]])
 
 
-def test_both_are_ranks_and_indicators_and_none_is_nothing():
-    coding = fit_coding(TABLE, "both", 100)
-    assert coding.is_indicated.tolist() == [False, False, True, False]
-    assert (np.diff(coding.ptr) > 0).tolist() == [True, True, True, False]
-    assert fit_coding(TABLE, "none", 100) is None
-    # What leaves every feature as it is, is none.
-    assert fit_coding(TABLE[:, 3:], "both", 100) is None
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8"])
 def test_values_are_told_apart_whatever_dtype_a_query_has(dtype):
     # 0.1 is another number in float32.

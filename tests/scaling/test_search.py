@@ -174,14 +174,11 @@ FACTORS = [9.0, 4.5, 1.8, 0.4]
     [
         # Errors by the number of features. Thin rows: it must be better to go without.
         (RANDOM, {4: 1.0, 3: 0.9, 2: 1.2}, {}, 3),
-        (RANDOM, {4: 1.0, 3: 0.9, 2: 0.8}, {}, 2),
         (RANDOM, {4: 1.0, 3: 1.001, 2: 1.001}, {}, 4),
         (RANDOM, {4: 1.0, 3: 0.9, 2: 0.9}, {3: 0.3, 2: 0.3}, 4),
         # Dense rows: it is enough to be as good, and the fewest are tried first.
         (OF_REGIONS, {4: 1.0, 3: 0.9, 2: 1.001}, {}, 2),
-        (OF_REGIONS, {4: 1.0, 3: 1.001, 2: 1.01}, {}, 3),
         (OF_REGIONS, {4: 1.0, 3: 1.01, 2: 1.01}, {}, 4),
-        (OF_REGIONS, {4: 1.0, 3: 0.9, 2: 0.9}, {3: 0.3, 2: 0.3}, 4),
         # Where there is no error, nothing tells which features count.
         (OF_REGIONS, {4: 1e-6, 3: 1e-6, 2: 1e-6}, {}, 4),
     ],

@@ -23,8 +23,6 @@ from tables.containers import TABLES
 import daskls
 from daskls import DataError, ParameterError, StoreError, VoronoiSVC
 from daskls.sources.base import BATCH_FIELDS, MEDIAN_SAMPLE, TableOptions
-from daskls.sources.columns import MAX_CATEGORIES
-from daskls.sources.encoding import ColumnEncoding
 from daskls.sources.files import TEXT_BLOCK_NBYTES
 from daskls.sources.formats import open_source
 from daskls.sources.scan import scan_table
@@ -100,27 +98,19 @@ def test_features_are_what_pandas_makes_of_the_columns(trained, tmp_path):
     X = by_hand(TEST, median)
     np.testing.assert_array_equal(trained.decision_function(TEST), same.decision_function(X))
     assert trained.score(TEST) == same.score(X, TEST.kind.to_numpy())
-    lazy = trained.predict(dd.from_pandas(TEST, npartitions=3))
-    assert isinstance(lazy, da.Array)
-    assert lazy.compute().tolist() == same.predict(X).tolist()
     # A text file has no types, and gives the same model.
     model, queries = (
         fitted(write(TRAIN, tmp_path / "1.csv"), "kind"),
         write(TEST, tmp_path / "2.csv"),
     )
     assert model.table_ == trained.table_
-    np.testing.assert_array_equal(model.decision_function(TEST), trained.decision_function(TEST))
     assert model.predict(queries).tolist() == trained.predict(TEST).tolist()
-
-
-def test_the_encoding_is_json_in_the_model_and_told(trained, tmp_path):
+    # The encoding is JSON in the model.
     trained.save(tmp_path / "m")
     table = read_plain(tmp_path / "m" / "root")[0]["meta"]["table"]
     assert table["label"] == "kind"
-    assert {"name": "age", "kind": "number", "fill": TRAIN.age.median()} in table["columns"]
-    loaded = daskls.load(tmp_path / "m")
-    assert loaded.table_ == trained.table_
-    assert loaded.predict(TEST).tolist() == trained.predict(TEST).tolist()
+    assert {"name": "age", "kind": "number", "fill": median} in table["columns"]
+    assert daskls.load(tmp_path / "m").table_ == trained.table_
     assert "color: 3 categories" in run("info", tmp_path / "m").stdout
 
 
@@ -175,16 +165,13 @@ def test_an_unseen_category_is_an_error_or_zeros(tmp_path):
     strict = fitted(TRAIN, "kind", unknown="error")
     with pytest.raises(DataError, match=r"'color' holds 'violet' in row 3 .*blue, green, red"):
         strict.predict(strange)
-    with pytest.raises(DataError, match=r"'violet' in row 3 |'pink' in row 9 "):
-        strict.predict(dd.from_pandas(strange, npartitions=60)).compute()
     zeros = by_hand(strange, TRAIN.age.median())
     assert (zeros[[3, 9], 3:6] == 0).all()
     told = "no training row had: 2 in 'color' ('violet' in row 3 "
-    lenient = fitted(TRAIN, "kind")
     with pytest.warns(UserWarning, match=re.escape(told)):
-        answers = lenient.predict(strange).tolist()
+        answers = fitted(TRAIN, "kind").predict(strange).tolist()
     with pytest.warns(UserWarning, match="does not have valid feature names"):
-        assert lenient.predict(zeros).tolist() == answers
+        assert strict.predict(zeros).tolist() == answers
     # A model may be asked in another way than it was trained.
     strict.save(tmp_path / "m")
     test = write(strange, tmp_path / "test.csv")
@@ -208,14 +195,6 @@ def test_a_client_is_warned_of_what_its_workers_read(one_worker):
 
 
 # Categories
-
-
-def test_up_to_the_bound_categories_become_a_column_each():
-    values = [f"v{i:02}" for i in range(MAX_CATEGORIES)]
-    frame = pd.DataFrame({"a": values * 2, "kind": [0, 1] * MAX_CATEGORIES})
-    assert scan(frame).columns == (ColumnEncoding("a", "category", tuple(values), usual=0.0),)
-    more = pd.concat([frame, pd.DataFrame({"a": ["one more"] * 2, "kind": [0, 1]})])
-    assert scan(more).columns[0].kind == "statistics"
 
 
 def test_features_of_one_name_are_refused():
@@ -254,10 +233,6 @@ def test_the_encoder_is_the_transformer_of_what_fit_does(trained, tmp_path):
     np.testing.assert_array_equal(lazy.compute(), X)
     dataset = encoder.to_zarr(write(TRAIN, tmp_path / "train.csv"), tmp_path / "train.zarr")
     np.testing.assert_array_equal(dataset.X[:], by_hand(TRAIN, TRAIN.age.median()))
-    same = fitted(dataset.path)
-    np.testing.assert_array_equal(
-        same.decision_function(pd.DataFrame(X, columns=CODED)), trained.decision_function(TEST)
-    )
     unlabelled = write(TEST.drop(columns="kind"), tmp_path / "test.csv")
     assert encoder.to_zarr(unlabelled, tmp_path / "test.zarr").y is None
     for table in (X, tmp_path / "test.zarr"):
@@ -298,11 +273,7 @@ def test_a_frame_in_memory_is_answered_without_a_disk(trained, tmp_path):
 def test_arrays_load_none_of_the_packages_of_tables(tmp_path):
     code = (
         "import sys\n"
-        "class Absent:\n"
-        "    def find_spec(self, name, *rest):\n"
-        "        if name.split('.')[0] in ('pyarrow', 'pandas', 'polars', 'xarray'):\n"
-        "            raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, Absent())\n"
+        "sys.modules.update(dict.fromkeys(['pyarrow', 'pandas', 'polars', 'xarray']))\n"
         "import numpy as np, daskls\n"
         "X = np.random.default_rng(0).random((300, 2))\n"
         "model = daskls.VoronoiSVC(cell_size=150, random_state=0).fit(X, X[:, 0] > 0.5)\n"

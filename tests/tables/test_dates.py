@@ -111,13 +111,6 @@ def test_a_gap_is_the_median_and_flagged():
         features(frame_of(dates), frame_of(gaps))
 
 
-def test_parts_of_one_value_become_no_feature():
-    days = frame_of(pd.Series(pd.date_range("2024-03-04", periods=5)))
-    names = TableEncoder("y").fit(days).table_.feature_names
-    weekdays = [f"when weekday{end}" for end in ("", " (cos)", " (sin)")]
-    assert names == ["when", "when day", *weekdays]
-
-
 def test_durations_and_times_of_a_day_are_seconds():
     long, at = pa.array([90, None], pa.duration("ms")), pa.array([3600, 7200], pa.time32("s"))
     _, found = features(pa.table({"long": long, "at": at, "y": [0, 1]}))

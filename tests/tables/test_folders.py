@@ -33,12 +33,8 @@ def test_a_folder_of_text_files_is_one_table(tmp_path):
         (folder / ".part-0.csv.crc").touch()
         data = convert(folder, tmp_path / f"{suffix}.zarr", label="t", dtype="float64")
         np.testing.assert_array_equal(data.X[:], PLAIN[["a", "b"]])
-        encoder = TableEncoder("t").fit(folder)
-        np.testing.assert_array_equal(encoder.to_zarr(folder, folder / "d").X[:], data.X[:])
     PLAIN.to_parquet(tmp_path / "csv" / "more.parquet")
-    with pytest.raises(
-        DataError, match=r"files of one table have one suffix.* by a pattern, as in"
-    ):
+    with pytest.raises(DataError, match=r"files of one table have one suffix.* by a pattern, as"):
         daskls.VoronoiSVC(**SMALL).fit(tmp_path / "csv", "t")
 
 

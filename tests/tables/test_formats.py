@@ -15,7 +15,7 @@ from tables import json_lines
 from daskls import StoreError, TableEncoder, VoronoiSVC
 from daskls.datasets import convert
 from daskls.sources import formats
-from daskls.sources.formats import Format, find_files
+from daskls.sources.formats import Format
 from daskls.sources.write import write_predictions
 from daskls.store import folder
 
@@ -52,13 +52,6 @@ def test_a_format_is_one_file_and_one_line(rows, tmp_path):
     assert data.feature_names == ["a", "b"]
     encoder = TableEncoder("side").fit(rows)
     np.testing.assert_array_equal(encoder.to_zarr(rows, tmp_path / "e").X[:], ROWS)
-
-
-def test_the_order_of_files_is_that_of_their_numbers(tmp_path):
-    for i in (10, 9, 1):
-        (tmp_path / f"part-{i}.csv").touch()
-    found = [path.stem for path in find_files(tmp_path / "part-*.csv")]
-    assert found == ["part-1", "part-9", "part-10"]
 
 
 @pytest.mark.parametrize("has_links", [True, False])

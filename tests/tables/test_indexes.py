@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from tables.containers import written
 
-from daskls import DataError, VoronoiSVC
+from daskls import VoronoiSVC
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -51,14 +51,3 @@ def test_an_index_is_read_where_it_is_asked_for(kind, tmp_path):
     np.testing.assert_array_equal(wanted.decision_function(named), wanted.decision_function(ROWS))
     with pytest.warns(UserWarning, match=r"The index of .* is left out: age\. Write the DataFrame"):
         assert fitted(named, "kind", "w").table_.column_names == ["income"]
-
-
-def test_what_is_an_index_in_some_files_alone_is_no_label(tmp_path):
-    (tmp_path / "rows").mkdir()
-    ROWS[:100].set_index("kind").to_parquet(tmp_path / "rows" / "0.parquet")
-    ROWS[100:][["age", "income"]].to_parquet(tmp_path / "rows" / "1.parquet")
-    with pytest.raises(DataError, match=r"has no column 'kind'; its 2 columns are: age, income"):
-        fitted(tmp_path / "rows", "kind")
-    # In the index of one file, a column of the other: in both.
-    ROWS[100:].to_parquet(tmp_path / "rows" / "1.parquet")
-    assert_same(fitted(tmp_path / "rows", "kind"), fitted(ROWS, "kind"))

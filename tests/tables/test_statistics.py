@@ -309,14 +309,3 @@ def test_other_numbers_stay_alone():
         table.assign(gain=np.minimum(np.floor(table.gain / 200), 15)),
     ):
         assert not any(column.parts for column in scan(kept).encoding.columns)
-
-
-def test_numbers_are_known_in_another_width():
-    table = with_gains().assign(gain=lambda own: own.gain / 7)
-    narrow = table.assign(gain=table.gain.astype(np.float32))
-    encodings = [scan(given).encoding.columns[1] for given in (table, narrow)]
-    assert encodings[0].statistics == encodings[1].statistics != ()
-    for trained in (table, narrow):
-        found = scan(trained)
-        own, other = (features(given, found, of_training=False) for given in (table, narrow))
-        np.testing.assert_array_equal(own[:, 2:], other[:, 2:])

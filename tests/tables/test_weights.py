@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
-from sklearn.metrics import accuracy_score, d2_pinball_score, r2_score
+from sklearn.metrics import accuracy_score, r2_score
 from support import HERE, PAPERS, as_options
 from support import run_cli as run
 from tables.containers import TABLES
@@ -53,14 +53,9 @@ def test_weights_on_the_command_line(tmp_path):
 @pytest.fixture(scope="module")
 def models():
     X, params = ROWS[["a", "b"]], SMALL
-    quantiles = daskls.VoronoiQuantileRegressor(quantile=0.3, **params)
     return {
         "t": (VoronoiSVC(**params).fit(X.assign(t=ROWS.t), "t"), accuracy_score),
         "v": (daskls.VoronoiSVR(**params).fit(X.assign(v=ROWS.v), "v"), r2_score),
-        "quantile": (
-            quantiles.fit(X.assign(v=ROWS.v), "v"),
-            lambda y, own, **weights: d2_pinball_score(y, own, alpha=0.3, **weights),
-        ),
     }
 
 
@@ -68,7 +63,7 @@ def models():
     ("kind", "container"),
     [
         *(("t", name) for name in ("CSV", "pandas", "Dask DataFrame")),
-        *(("v", "CSV"), ("quantile", "pandas")),
+        ("v", "CSV"),
     ],
 )
 def test_a_score_is_weighed_by_a_column_or_an_array(kind, container, models, tmp_path):
@@ -81,7 +76,6 @@ def test_a_score_is_weighed_by_a_column_or_an_array(kind, container, models, tmp
     own = ROWS.w.to_numpy()
     for weight in ("w", own, da.from_array(own, chunks=70), ROWS.w, str(tmp_path / "w.zarr")):
         assert model.score(rows, label, sample_weight=weight) == pytest.approx(wanted, abs=1e-9)
-    assert model.score(rows, sample_weight="w") == pytest.approx(wanted, abs=1e-9)
 
 
 WRONG = [
