@@ -1,7 +1,5 @@
 """Dates: what becomes of them, against pandas, in any container, unit and spelling."""
 
-import warnings
-
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -140,16 +138,3 @@ def test_days_that_no_month_has_are_no_dates(day):
     with pytest.raises(DataError, match=f"'when' holds '{day}' in row 1"):
         encoder.transform(frame_of(pd.Series([first, day])))
     assert features(frame_of(pd.Series([first, day])))[0].table_.columns[0].kind == "category"
-
-
-def test_a_column_without_values_may_be_of_any_type():
-    for first, empty in (
-        (pd.Series([1.0, 2.0]), pd.to_datetime([None, None])),
-        (drawn_dates(6), [np.nan, np.nan]),
-        (pd.Series(pd.to_datetime([None, None])), [None, None]),
-    ):
-        encoder, _ = features(frame_of(first))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = encoder.transform(frame_of(pd.Series(empty)))
-        assert np.isfinite(found).all()

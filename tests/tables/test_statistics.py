@@ -175,13 +175,6 @@ def test_a_name_of_each_row_is_left_out_and_said():
     model.predict(table.drop(columns=["y", "id"]))
 
 
-def test_a_few_values_that_are_no_dates_are_told():
-    days = pd.date_range("2020-01-01", periods=100).strftime("%Y-%m-%d").to_numpy(object)
-    table = drawn("two").assign(day=np.resize(np.r_[days, ["lot 7"]], N_ROWS))
-    with pytest.raises(DataError, match="all are dates up to 'lot 7' in row 100"):
-        scan(table)
-
-
 @pytest.mark.parametrize("library", ["pandas", "Dask DataFrame"])
 def test_the_encoder_fits_and_transforms_as_a_fit_does(library, tmp_path):
     table, encoder = drawn("numbers"), daskls.TableEncoder("y")

@@ -222,42 +222,6 @@ def test_what_stands_above_a_header_and_between_columns_is_found(text, names, tm
     assert len(model.predict(path)) == N
 
 
-def european(numbers, digits=2):
-    """Return numbers as written with decimal commas, and points between thousands."""
-    swap = str.maketrans(",.", ".,")
-    return [f"{number:,.{digits}f}".translate(swap) for number in numbers]
-
-
-LARGER = PLAIN.assign(a=PLAIN.a * 9e5).round(2)
-WRITTEN_SO = {
-    "digits": (PLAIN, {"sep": ";", "decimal": ","}),
-    "quoted": (PLAIN, {"decimal": ","}),
-    "thousands": (LARGER, {"sep": ";"}),
-    "euros": (LARGER, {"sep": ";"}),
-}
-
-
-@pytest.mark.parametrize("header", [True, False])
-@pytest.mark.parametrize("how", WRITTEN_SO)
-def test_numbers_with_decimal_commas_are_numbers(how, header, tmp_path):
-    frame, options = WRITTEN_SO[how]
-    given = frame = frame.assign(w=1 + np.arange(N) % 5 / 4)
-    if "decimal" not in options:
-        given = frame.assign(**{name: european(frame[name]) for name in ("a", "b", "w")})
-        given["a"] += " €" * (how == "euros")
-    paths = tmp_path / "points.csv", tmp_path / "commas.csv"
-    frame.to_csv(paths[0], index=False, header=header)
-    given.to_csv(paths[1], index=False, header=header, **options)
-    _, _, t, w = frame.columns if header else "0123"
-    points, commas = (daskls.VoronoiSVC(**SMALL).fit(path, t, w) for path in paths)
-    wanted = points.decision_function(paths[0])
-    np.testing.assert_array_equal(commas.decision_function(paths[1]), wanted)
-    assert points.score(paths[0], sample_weight=w) == commas.score(paths[1], sample_weight=w)
-    if header:
-        # Of a table whose numbers are such, as of a frame.
-        np.testing.assert_array_equal(commas.decision_function(frame), wanted)
-
-
 def test_targets_and_queries_with_decimal_commas(tmp_path):
     paths = tmp_path / "points.csv", tmp_path / "commas.csv"
     PLAIN.to_csv(paths[0], index=False)
@@ -272,20 +236,6 @@ def test_targets_and_queries_with_decimal_commas(tmp_path):
     ):
         with pytest.raises(DataError, match=words):
             encoder.to_zarr(path, tmp_path / "d")
-
-
-def test_numbers_with_commas_that_are_not_certain_are_told(tmp_path):
-    path = tmp_path / "t.csv"
-    for values in (["1,000", "5"], ["1,5", "1,234.5"]):
-        path.write_text("a;t\n" + "".join(f"{values[i % 2]};{'xy'[i % 2]}\n" for i in range(N)))
-        with pytest.raises(DataError, match=r"numbers with commas .*write 1,5 as 1.5 .*--drop a"):
-            daskls.VoronoiSVC(**SMALL).fit(path, "t")
-        with pytest.raises(DataError, match=r"row 0 on: the target is '1,.*; write 1,5 as 1.5"):
-            daskls.VoronoiSVR(**SMALL).fit(path, "a")
-    # Points beside decimal commas may be of thousands.
-    path.write_text("a;b;t\n1.234;0,5;x\n2.345;1,25;y\n")
-    with pytest.raises(DataError, match=r"'a' holds numbers as 1.234, beside columns with decimal"):
-        TableEncoder("t").fit(path)
 
 
 def test_a_line_of_units_is_told(tmp_path):

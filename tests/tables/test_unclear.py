@@ -44,24 +44,6 @@ def test_intervals_are_categories_in_any_frame(tmp_path):
 
 # Columns of objects.
 
-OBJECTS = {
-    "category": ["x", "y"] * (N // 2),
-    "flag": [True, None] * (N // 2),
-    "number": [1, 2.5] * (N // 2),
-}
-
-
-def test_columns_of_objects_in_a_dask_frame_are_what_their_values_are():
-    for kind, values in OBJECTS.items():
-        frame = ROWS.assign(o=pd.Series(values, dtype=object))
-        with dask.config.set({"dataframe.convert-string": False}):
-            lazy = dd.from_pandas(frame, npartitions=3)
-            assert str(lazy.dtypes["o"]) == "object"
-            encoder = TableEncoder("t").fit(lazy)
-            assert encoder.table_ == TableEncoder("t").fit(frame).table_
-            assert encoder.table_.columns[-1].kind == kind
-            np.testing.assert_array_equal(encoder.transform(lazy), encoder.transform(frame))
-
 
 def test_a_column_of_mixed_values_is_named():
     values = np.array([1, "x"] * (N // 2), dtype=object)

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 import zarr
 from sklearn.metrics import accuracy_score, r2_score
-from support import HERE, PAPERS, as_options
-from support import run_cli as run
+from support import PAPERS
 from tables.containers import TABLES
 
 import daskls
@@ -41,13 +40,6 @@ def test_weights_are_those_of_the_numpy_route(container, tmp_path):
     # Beside the table.
     model = fitted(TABLES[container](WEIGHED.drop(columns="w"), tmp_path), "t", w)
     np.testing.assert_array_equal(model.decision_function(ROWS), values)
-
-
-def test_weights_on_the_command_line(tmp_path):
-    path = TABLES["CSV"](WEIGHED, tmp_path)
-    fit = ("fit", path, tmp_path / "m", "--label", "t", *as_options(**PARAMS))
-    assert "weights: w" in run(*fit, "--weight", "w", *HERE).stdout
-    assert daskls.load(tmp_path / "m").table_ == fitted(path, "t", "w").table_
 
 
 @pytest.fixture(scope="module")
