@@ -164,13 +164,6 @@ def test_libsvm_errors_name_the_line(tmp_path):
         leaves_nothing(tmp_path, "a.svm")
 
 
-# Parquet
-
-
-def write_parquet(path, columns, row_group_size=100):
-    parquet.write_table(pa.table(columns), path, row_group_size=row_group_size)
-
-
 # All formats
 
 
@@ -180,7 +173,7 @@ def write_all_formats(folder):
     np.save(folder / "a.npy", np.column_stack([X, y]))
     np.savetxt(folder / "a.csv", np.column_stack([X, y]), delimiter=",")
     dump_svmlight_file(X, y, str(folder / "a.svm"), zero_based=False)
-    write_parquet(folder / "a.parquet", {"u": X[:, 0], "v": X[:, 1], "y": y})
+    parquet.write_table(pa.table({"u": X[:, 0], "v": X[:, 1], "y": y}), folder / "a.parquet")
     return X, y
 
 

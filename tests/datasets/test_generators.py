@@ -56,6 +56,40 @@ def test_the_seed_chooses_the_rows_and_groups_do_not_repeat(name):
 # Each oracle is the best rule, written down from the set's definition alone: true where +1.
 
 
+def checkerboard_oracle(X, n_cells_side=4, flip=0.055):
+    edges = np.linspace(0, 1, n_cells_side + 1)[1:-1]
+    squares = np.searchsorted(edges, X[:, 0]) + np.searchsorted(edges, X[:, 1])
+    return (squares % 2 == 0) == (flip < 0.5)
+
+
+def curve_density(X, curve, noise):
+    total = np.zeros(len(X))
+    for point in curve:
+        total += np.exp(-((X - point) ** 2).sum(1) / (2 * noise**2))
+    return total / (len(curve) * 2 * np.pi * noise**2)
+
+
+def two_spirals_oracle(X, n_turns=3.0, noise=0.0555):
+    radius = np.sqrt((np.arange(700) + 0.5) / 700)
+    curve = radius * np.exp(2j * np.pi * n_turns * radius)
+    arm = np.column_stack([curve.real, curve.imag])
+    X = X.astype(float)
+    return curve_density(X, arm, noise) > curve_density(X, -arm, noise)
+
+
+def swiss_roll_oracle(X, n_turns=1.5, noise=0.02):
+    angle = np.linspace(1.5 * np.pi, (1.5 + 2 * n_turns) * np.pi, 700)
+    curve = 0.9 * angle / angle[-1] * np.exp(1j * angle)
+    roll = np.column_stack([curve.real, curve.imag])
+    cloud = np.where(np.abs(X).max(1) <= 1, 0.25, 0.0)
+    return curve_density(X.astype(float), roll, noise) > cloud
+
+
+def noisy28_oracle(X, flip=0.1, noise=0.3):
+    X = X.astype(float)
+    return X[:, 0] * X[:, 1] > -np.sin(2 * X[:, 2])
+
+
 CASES = [
     ("checkerboard", {}),
     ("checkerboard", {"n_cells_side": 3, "flip": 0.2}),

@@ -52,16 +52,6 @@ def test_narrow_widths_are_tried_where_wide_ones_learn_nothing():
     assert model._reader.resolved.spec.width < 0.5
 
 
-def test_weights_take_part_in_the_choice():
-    # The second half is noise that nobody counts.
-    rows = np.r_[SKEWED, SKEWED]
-    y = np.r_[LABELS, np.random.default_rng(0).integers(2, size=N)]
-    weights = np.r_[np.ones(N), np.full(N, 1e-6)]
-    model = VoronoiSVC(random_state=0).fit(rows, y, sample_weight=weights)
-    assert chosen(model)["chosen"]["error"] < 0.15
-    assert model.score(SKEWED, LABELS) > 0.95
-
-
 def test_rows_in_units_of_their_own_begin_from_their_spread():
     """Too few rows to prove anything: then units alone decide which scale comes first."""
     rows, units = np.random.default_rng(0).random((150, 2)), np.array([1.0, 1e5])

@@ -1,6 +1,5 @@
 """Codings of features: against scikit-learn's transformers, and as a model keeps them."""
 
-import dask.array as da
 import numpy as np
 import pytest
 from sklearn.preprocessing import OneHotEncoder, QuantileTransformer
@@ -92,21 +91,6 @@ def test_a_coded_model_is_one_of_coded_rows(coding):
     assert model.n_features_in_ == 4
     assert len(model.coded_features_) == len(model.feature_scale_) == by_hand.shape[1]
     assert len(model.feature_importances_) == 4
-
-
-def test_a_coded_model_answers_alike_however_rows_come():
-    model = fitted("both")
-    expected = model.decision_function(TABLE)
-    lazy = model.decision_function(da.from_array(TABLE, chunks=(700, -1)))
-    np.testing.assert_array_equal(lazy.compute(), expected)
-    one = np.concatenate([model.decision_function(TABLE[i : i + 1]) for i in range(30)])
-    np.testing.assert_array_equal(one, expected[:30])
-    # float32 queries of the same values: ranks move by a rounding, indicators not at all.
-    near = model.decision_function(TABLE.astype("float32"))
-    np.testing.assert_allclose(near, expected, atol=1e-4)
-    # A value that no row had.
-    query = TABLE[:1] * [1, 1, 1234.5, 1]
-    assert np.isfinite(model.decision_function(query)).all()
 
 
 def test_codings_that_cannot_be_are_refused():

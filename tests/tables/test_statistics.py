@@ -14,7 +14,7 @@ from tables.containers import FRAMES
 
 import daskls
 from daskls import DataError
-from daskls.sources import many_values, statistics
+from daskls.sources import many_values
 from daskls.sources.base import TableOptions
 from daskls.sources.formats import open_source
 from daskls.sources.scan import scan_table
@@ -142,19 +142,6 @@ def test_an_unknown_value_has_the_mean_of_all_rows_and_is_counted():
     for row, words in enumerate(("holds 'Atlantis' in row 0", "has a missing value in row 0")):
         with pytest.raises(DataError, match=f"'city' {words}"):
             strict.predict(queries[row : row + 1])
-
-
-def test_of_too_many_values_the_most_frequent_are_known(monkeypatch):
-    monkeypatch.setattr(statistics, "MOST_VALUES", 10)
-    table = drawn("two", with_gaps=False)
-    found = scan(table, unknown="error")
-    city = found.encoding.columns[1]
-    assert set(city.categories) <= set(table.city.value_counts(sort=True).index[:20])
-    least = table.city.value_counts()[list(city.categories)].min()
-    assert (table.city.value_counts() > least).sum() < 10
-    X = features(table, found, of_training=False)
-    rare = ~table.city.isin(city.categories)
-    assert (X[rare, 1] == (table.y == "yes").mean()).all()
 
 
 def test_rows_of_weight_0_do_not_count():

@@ -20,9 +20,6 @@ ROWS["t"] = np.where(ROWS.a > 0.5, "over", "under")
 SMALL = {"cell_size": 500, "C": 1.0, "gamma": 5.0, "random_state": 0}
 
 
-# Intervals.
-
-
 def as_text(frame):
     return frame.assign(c=frame.c.astype(str))
 
@@ -40,9 +37,6 @@ def test_intervals_are_categories_in_any_frame(tmp_path):
     given = frame, as_text(frame), frame.assign(c=pd.array(frame.c)), lazy, tmp_path / "q.csv"
     for query in given:
         assert np.asarray(model.predict(query)).tolist() == answers
-
-
-# Columns of objects.
 
 
 def test_a_column_of_mixed_values_is_named():
@@ -63,9 +57,6 @@ def test_a_sparse_column_is_named():
         TableEncoder("t").fit(frame)
 
 
-# Plans of files.
-
-
 def test_a_file_of_arrays_is_planned_by_its_rows(tmp_path):
     X, y, on = ROWS[["a", "b"]].to_numpy(), np.arange(N) % 3, {"workers": 1, "memory_limit": "1GiB"}
     same = daskls.VoronoiSVC(**SMALL).plan(X, y, **on)
@@ -74,9 +65,6 @@ def test_a_file_of_arrays_is_planned_by_its_rows(tmp_path):
     for name, label in (("t.npz", None), ("t.npy", "2")):
         assert daskls.VoronoiSVC(**SMALL).plan(tmp_path / name, label, **on) == same
     assert {path.name for path in tmp_path.iterdir()} == {"t.npz", "t.npy"}
-
-
-# Damaged files.
 
 
 def damaged(content, start, stop):
