@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from splits import drawn_of, regions_at
 
-from daskls.kernels.frame import scaled
-from daskls.run.sample import Sample
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS, race_nbytes, rung_nbytes
 from daskls.scaling.regions import (
@@ -18,19 +16,13 @@ from daskls.scaling.regions import (
     cells_of,
     draw_splits,
     read_region,
-    rows_in_run,
 )
 from daskls.scaling.splits import (
-    SampleJob,
-    Split,
     draw_rows,
     expected_splits,
     held_out,
     plan_of_sample,
-    race_rows,
-    read_cells,
     token_of,
-    write_rows,
 )
 from daskls.solvers.squares.target_coding import ClassCoding
 
@@ -82,26 +74,6 @@ def test_what_is_planned_before_rows_are_drawn_is_enough(n_rows, cell_rows):
         needed = rung_nbytes([part.sizes for part in split_set.splits], 5, 1)
         # How many rows are held out is known only about.
         assert needed <= 1.1 * planned
-
-
-def test_a_part_is_read_as_it_was_drawn(tmp_path):
-    X, targets = RNG.random((900, 3)).astype("f4"), RNG.integers(2, size=900)
-    sample = Sample(np.arange(900), X, targets, RNG.random(900), 0)
-    drawn, bases = draw_rows(900, *race_rows(900), 0), find_bases(X, ("none", "ranks"), 9)
-    job = SampleJob(str(tmp_path), AIM, token_of(drawn, bases))
-    write_rows(job, sample, drawn, bases)
-    parts = Split((0, 50), (50, 80)), Split.leaving_out(0, 50, 0.5)
-    for number, base in enumerate(bases):
-        (held,), (left_out,) = read_cells(parts, number, np.ones(3), job)
-        for cell, n in ((held, 80), (left_out, 50)):
-            own = drawn.rows[:n]
-            np.testing.assert_array_equal(cell.rows.X, scaled(X[own], base.scale))
-            np.testing.assert_array_equal(cell.rows.targets, targets[own])
-            np.testing.assert_array_equal(cell.rows.weights, sample.weights[own])
-            np.testing.assert_array_equal(cell.rows.groups, own // rows_in_run(900))
-            assert cell.n_training == 50
-        assert held.predicted.targets.tolist() == targets[drawn.rows[50:80]].tolist()
-        assert left_out.predicted.targets.tolist() == targets[drawn.rows[25:50]].tolist()
 
 
 def test_rows_in_other_scales_are_kept_apart(tmp_path):

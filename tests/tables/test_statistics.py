@@ -278,14 +278,3 @@ def test_a_number_of_few_common_values_gets_their_statistics_besides(
         text = features(of_text, found_text, of_training=of_training)
         np.testing.assert_array_equal(own[:, 2:4], text[:, -3:-1])
         np.testing.assert_array_equal(own[:, 0], table.a)
-
-
-def test_other_numbers_stay_alone():
-    table = with_gains()
-    smooth = table.gain.fillna(0) + 500 * np.random.default_rng(1).normal(size=N_ROWS)
-    for kept in (
-        table.assign(y=np.where(smooth > 1200, "yes", "no")),
-        table.assign(**{f"gain {i}": table.gain for i in range(8)}),
-        table.assign(gain=np.minimum(np.floor(table.gain / 200), 15)),
-    ):
-        assert not any(column.parts for column in scan(kept).encoding.columns)
