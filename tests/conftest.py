@@ -28,7 +28,7 @@ ON_SHARED = (
     *("estimators/test_models.py", "estimators/test_to_zarr.py::test_with_a_client"),
     "test_newcomers.py::test_a_lost_worker",
     "test_fit_plan.py::test_a_worker_",
-    *("tables/test_columns.py::test_a_client_is_warned", "tables/test_apart.py::test_workers"),
+    "tables/test_columns.py::test_a_client_is_warned",
     *("::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),
 )
 # How many cases of a test `make test` runs, by the first part of its name that is here: one of

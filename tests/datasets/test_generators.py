@@ -8,13 +8,11 @@ from daskls import datasets
 from daskls.datasets import bayes_accuracy, write
 from daskls.datasets._base import GROUP_ROWS
 from daskls.datasets.registry import GENERATORS
-from daskls.datasets.sets import Checkerboard
 from daskls.errors import ParameterError
 
 NAMES = ("checkerboard", "friedman1", "noisy28", "swiss_roll", "two_spirals")
 # Those with a function of their own.
 MADE = [name for name in NAMES if name != "friedman1"]
-N = GROUP_ROWS + 500
 
 
 def make(name, n_rows, random_state=0, **params):
@@ -32,12 +30,6 @@ def test_the_function_makes_the_first_rows_with_the_same_defaults(name):
         if p.kind is p.KEYWORD_ONLY and p.name != "random_state"
     }
     assert defaults == {field.name: field.default for field in fields(GENERATORS[name])}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_rows_are_a_prefix_of_more_rows(name):
-    for whole, less in zip(make(name, 2 * N, 3), make(name, N, 3), strict=True):
-        np.testing.assert_array_equal(less, whole[:N])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -132,13 +124,6 @@ def test_the_best_r2_is_that_of_the_function(params):
     assert expected == pytest.approx(1 - noise.var() / y.var(), abs=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("name", "paper_accuracy"), [("checkerboard", 0.9421), ("two_spirals", 0.8847)]
-)
-def test_the_defaults_are_as_hard_as_the_papers_sets(name, paper_accuracy):
-    assert 0 <= bayes_accuracy(name) - paper_accuracy < 0.015
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_write_gives_the_made_rows_whatever_the_chunks(tmp_path, name):
     X, y = make(name, 700, random_state=5)
@@ -151,42 +136,10 @@ def test_write_gives_the_made_rows_whatever_the_chunks(tmp_path, name):
         np.testing.assert_array_equal(stored, y)
 
 
-def test_write_passes_parameters_and_reports_progress(tmp_path):
-    seen = []
-    data = write(
-        "friedman1",
-        tmp_path / "d",
-        100,
-        d=7,
-        chunk_rows=32,
-        progress=lambda done, total: seen.append((done, total)),
-    )
-    np.testing.assert_array_equal(data.X[:], make("friedman1", 100, d=7)[0])
-    assert seen == [(32, 100), (64, 100), (96, 100), (100, 100)]
-
-
-def test_write_holds_one_chunk(tmp_path, monkeypatch):
-    asked = []
-
-    class Counted(Checkerboard):
-        def rows(self, first_row, n_rows, seed):
-            asked.append(n_rows)
-            return super().rows(first_row, n_rows, seed)
-
-    monkeypatch.setitem(GENERATORS, "checkerboard", Counted)
-    write("checkerboard", tmp_path / "d", 1000, chunk_rows=128)
-    assert max(asked) == 128
-    assert sum(asked) == 1000
-
-
 BAD = [
     ("checkerboard", {"flip": 1.5}, "flip must be a probability from 0 to 1, got 1.5"),
-    ("checkerboard", {"n_cells_side": 0}, "n_cells_side must be at least 1"),
-    ("two_spirals", {"noise": 0.0}, "noise must be at least 0.01"),
     ("swiss_roll", {"n_turns": 0}, "n_turns must be above 0"),
-    ("noisy28", {"noise": -1.0}, "noise must be at least 0"),
     ("friedman1", {"d": 4}, "d must be at least 5"),
-    ("friedman1", {"noise": -0.1}, "noise must be at least 0"),
 ]
 
 
@@ -196,8 +149,6 @@ def test_parameters_that_cannot_be_are_refused(tmp_path):
             make(name, 10, **params)
         with pytest.raises(ParameterError, match=message):
             bayes_accuracy(name, **params)
-    with pytest.raises(ParameterError, match="n_rows must be at least 0"):
-        make("checkerboard", -1)
     for seed in (-1, 2**32, 1.5, None, True):
         with pytest.raises(ParameterError, match="random_state must be an integer from 0"):
             make("checkerboard", 10, random_state=seed)

@@ -1,18 +1,14 @@
 """What is chosen for all cells, end to end: coding, scale, kernel and width, and the same again."""
 
-import os
 from functools import wraps
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
 from small import small_sample
-from support import few, load_real, start_cluster
 
-from daskls import FalkSVC, VoronoiSVC, VoronoiSVR
-from daskls.datasets import make_noisy28
+from daskls import VoronoiSVC, VoronoiSVR
 from daskls.scaling import candidates
 
 N = 1200
@@ -48,51 +44,12 @@ def test_ranks_are_chosen_where_orders_decide():
     assert wrong[0] < wrong[1] / 2
 
 
-def test_indicators_are_chosen_where_categories_decide():
-    rng = np.random.default_rng(0)
-    rows = rng.integers(9, size=(N, 3)).astype(float)
-    good = rng.permutation(9) % 2
-    y = good[rows[:, 0].astype(int)] ^ good[rows[:, 1].astype(int)]
-    model = VoronoiSVC(random_state=0).fit(rows, y)
-    assert chosen(model)["coding"] in ("indicators", "both")
-    plain = VoronoiSVC(random_state=0, feature_coding="none").fit(rows, y)
-    assert chosen(model)["chosen"]["squared_error"] < chosen(plain)["chosen"]["squared_error"]
-
-
-@pytest.mark.parametrize("seed", few([4, 3, 8]))
-def test_few_distinct_rows_are_chosen_by_however_many_copies_they_have(seed):
-    # More than are sampled; each value of the table has a class of its own.
-    rng = np.random.default_rng(seed)
-    table, rows = rng.integers(2, size=(5, 5, 5)), rng.integers(5, size=(70_000, 3))
-    y = table[tuple(rows.T)] ^ (rng.random(len(rows)) < 0.1)
-    model = VoronoiSVC(random_state=seed).fit(rows.astype(float), y)
-    # Each distinct row of each class is predicted.
-    assert chosen(model)["chosen"]["n_rows"] == 250
-    points = np.stack(np.indices(table.shape).reshape(3, -1), axis=1)
-    assert model.score(points.astype(float), table.ravel()) > 0.99
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "learns", "of_numbers"), [(2000, True, True), (3500, False, False)]
-)
-def test_narrow_widths_are_tried_where_wide_ones_learn_nothing(n_rows, learns, of_numbers):
-    rows = np.random.default_rng(0).random((2 * n_rows, 2))
-    waves = np.sin(16 * np.pi * rows).prod(axis=1)
-    y = waves if of_numbers else waves > 0
-    scale = {} if learns else {"feature_scale": "spread"}
-    model = (VoronoiSVR if of_numbers else VoronoiSVC)(random_state=0, **scale)
-    assert model.fit(rows[:n_rows], y[:n_rows]).score(rows[n_rows:], y[n_rows:]) > 0.75
+def test_narrow_widths_are_tried_where_wide_ones_learn_nothing():
+    rows = np.random.default_rng(0).random((4000, 2))
+    y = np.sin(16 * np.pi * rows).prod(axis=1)
+    model = VoronoiSVR(random_state=0).fit(rows[:2000], y[:2000])
+    assert model.score(rows[2000:], y[2000:]) > 0.75
     assert model._reader.resolved.spec.width < 0.5
-
-
-def test_weights_take_part_in_the_choice():
-    # The second half is noise that nobody counts.
-    rows = np.r_[SKEWED, SKEWED]
-    y = np.r_[LABELS, np.random.default_rng(0).integers(2, size=N)]
-    weights = np.r_[np.ones(N), np.full(N, 1e-6)]
-    model = VoronoiSVC(random_state=0).fit(rows, y, sample_weight=weights)
-    assert chosen(model)["chosen"]["error"] < 0.15
-    assert model.score(SKEWED, LABELS) > 0.95
 
 
 def test_rows_in_units_of_their_own_begin_from_their_spread():
@@ -134,15 +91,6 @@ def test_one_seed_one_choice_of_regions(monkeypatch):
     assert_same_choice(models, TEST[:200])
     # Regions decided, as more rows than a sample holds.
     assert chosen(models[0])["chosen"]["n_rows"] > 300 / 5
-
-
-@pytest.mark.slow
-def test_one_seed_one_choice_of_regions_on_a_cluster(monkeypatch):
-    small_sample(monkeypatch, 300)
-    params = {"random_state": 0, "feature_coding": "none"}
-    here = VoronoiSVC(500, **params).fit(X, Y)
-    with start_cluster(2) as cluster, Client(cluster):
-        assert_same_choice([here, VoronoiSVC(500, **params).fit(X, Y)], TEST[:200])
 
 
 @pytest.mark.parametrize("n_sample", [300, None], ids=["regions", "all rows"])
@@ -187,46 +135,13 @@ def test_a_decision_goes_on_after_its_last_step(n_sample, tmp_path, monkeypatch)
 # Learned scales
 
 
-def assert_noise_lost(model):
-    shares = model.feature_importances_
-    assert shares[2:].max() < 0.6 * shares[:2].min()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("kernel", "share"), [("rbf", 1 / 3), ("laplacian", 0.6)])
-def test_noise_loses_its_part(kernel, share):
-    params = {"kernel": kernel, "feature_coding": "none", "random_state": 0}
+def test_noise_loses_its_part():
+    params = {"kernel": "rbf", "feature_coding": "none", "random_state": 0}
     learned, plain = (
         VoronoiSVC(**params, feature_scale=scale).fit(X, Y) for scale in ("learned", None)
     )
     assert chosen(learned)["decision"] == "learned"
-    assert_noise_lost(learned)
-    assert 1 - learned.score(TEST, TRUTH) < share * (1 - plain.score(TEST, TRUTH))
-
-
-@pytest.mark.slow
-def test_another_method_gains_by_the_same_scale():
-    model = FalkSVC(200, C=10.0, gamma=5.0, random_state=0)
-    plain = model.fit(X, Y).score(TEST, TRUTH)
-    learned = model.set_params(feature_scale="learned").fit(X, Y)
-    assert_noise_lost(learned)
-    assert learned.score(TEST, TRUTH) > plain + 0.03
-
-
-@pytest.mark.slow
-def test_features_that_say_nothing_go_where_rows_are_many(monkeypatch):
-    small_sample(monkeypatch, 3000)
-    model = VoronoiSVC(feature_coding="none", kernel="rbf", random_state=1)
-    model.fit(*make_noisy28(20_000, noise=1.0, random_state=1))
-    assert np.flatnonzero(model.feature_importances_).tolist() == [0, 1, 2]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("DASKLS_DATA" not in os.environ, reason="ijcnn1 lies where DASKLS_DATA says")
-def test_no_harm_is_done_to_ijcnn1():
-    # Rows of an engine in time: rows held out one by one speak for a scale that errs more often.
-    data = load_real("ijcnn1")
-    params = {"loss": "squared_error", "kernel": "auto", "random_state": 0}
-    model = VoronoiSVC(**params, feature_scale="learned").fit(data.X, data.y)
-    # By the defaults of five seeds 1.41 +- 0.13 %.
-    assert 1 - model.score(data.X_test, data.y_test) < 0.018
+    shares = learned.feature_importances_
+    assert shares[2:].max() < 0.6 * shares[:2].min()
+    assert 1 - learned.score(TEST, TRUTH) < (1 - plain.score(TEST, TRUTH)) / 3

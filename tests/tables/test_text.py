@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support import HERE
-from support import run_cli as run
 
 import daskls
 from daskls import DataError, TableEncoder
@@ -49,12 +47,8 @@ WRITTEN = {
     "the features": (X, {"index": False}),
     "an index of pandas": (X, {}),
     "ids first": (X.assign(id=range(N))[["id", *NUMBERS]], {"index": False}),
-    "ids last": (X.assign(id=range(N)), {"index": False}),
-    "another number first": (X.assign(**{"0": 7.0})[["0", *NUMBERS]], {"index": False}),
     "another number last": (X.assign(**{"4": 7.0}), {"index": False}),
     "another order": (X[["3", "1", "2"]], {"index": False}),
-    "the label": (QUERY, {"index": False}),
-    "semicolons": (X, {"index": False, "sep": ";"}),
 }
 
 
@@ -76,16 +70,9 @@ def test_a_header_of_numbers_is_no_row_of_a_query(how, of_numbers, tmp_path):
     np.testing.assert_array_equal(encoded, X)
 
 
-def test_a_model_of_an_array_with_names_finds_them(tmp_path):
-    model = daskls.VoronoiSVC(**SMALL).fit(X, QUERY.t.to_numpy())
-    X.to_csv(tmp_path / "q.csv")
-    assert model.predict(tmp_path / "q.csv").tolist() == model.predict(X).tolist()
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("1,2\n.1,.2\n", "first line of .*q.csv, 1, 2, does not name the column '3' that"),
         (".1,.2,.3\n.4,.5,.6\n", "does not name the columns '1', '2', '3' .*line of the names"),
         ("a,b,c\n.1,.2,.3\n", "has no column '1', '2', '3', which the model was trained on"),
     ],
@@ -103,23 +90,18 @@ def test_a_model_without_names_takes_the_first_line_of_a_query_as_a_row(tmp_path
     model.save(tmp_path / "m")
     loaded = daskls.load(tmp_path / "m")
     # Unless it may be the numbers of the columns as well.
-    for index in (False, True):
-        flags.to_csv(tmp_path / "q.csv", index=index)
-        with pytest.raises(
-            DataError, match=r"first line .* 0, 1, which may be the numbers of its columns"
-        ):
-            model.predict(tmp_path / "q.csv")
-    for first in ((1, 0), (0, 0), (1, 1)):
-        flags.iloc[0] = first
-        flags.to_csv(tmp_path / "q.csv", header=False, index=False)
-        for own in (model, loaded):
-            assert own.predict(tmp_path / "q.csv").tolist() == flags[0].tolist()
+    flags.to_csv(tmp_path / "q.csv", index=False)
+    with pytest.raises(DataError, match=r"first line .* 0, 1, which may be the numbers of its"):
+        model.predict(tmp_path / "q.csv")
+    flags.to_csv(tmp_path / "q.csv", header=False, index=False)
+    for own in (model, loaded):
+        assert own.predict(tmp_path / "q.csv").tolist() == flags[0].tolist()
 
 
 # Encodings.
 
 LARGE = "größe"
-UNICODE = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+UNICODE = ["utf-8-sig", "utf-16", "utf-16-be", "utf-32"]
 OF_BYTES = ["latin-1", "cp1252"]
 NOT_UNICODE = r"\.csv(\.gz)? is not UTF-8: .*taken for cp1252 .*iconv -f ENCODING -t utf-8"
 
@@ -184,22 +166,6 @@ def table_at(path, name):
     return [value for batch in batches for value in batch.column(name).to_pylist()]
 
 
-def test_parts_and_queries_may_be_in_other_encodings(tmp_path):
-    frame = rows().assign(c=[LARGE, "\ufffd"] * (N // 2))
-    model = fitted(frame, tmp_path / "train.csv")
-    assert model.feature_names_in_.tolist() == ["a", "b", f"c={LARGE}", "c=\ufffd"]
-    frame = frame.assign(c=LARGE)
-    answers = model.predict(frame).tolist()
-    for encoding in ("latin-1", "utf-16"):
-        (tmp_path / f"q-{encoding}.csv").write_bytes(frame.to_csv(index=False).encode(encoding))
-    for pattern, n in (("q-l*.csv", 1), ("q-u*.csv", 1), ("q-*.csv", 2)):
-        given = tmp_path / pattern
-        for call in (model.predict, model.score):
-            told(lambda call=call, given=given: call(given), is_unicode="u" in pattern)
-        found = told(lambda given=given: model.predict(given), is_unicode="u" in pattern)
-        assert found.tolist() == answers * n
-
-
 def test_what_is_no_text_is_told(tmp_path):
     path = tmp_path / "t.csv"
     for content, words in (
@@ -225,7 +191,6 @@ def test_labels_of_bytes_that_are_not_utf_8_are_refused(tmp_path):
     np.savez(tmp_path / "t.npz", X=np.ones((2, 1)), y=np.array(["größe".encode("latin-1"), b"no"]))
     with pytest.raises(DataError, match=r"t\.npz.* are not UTF-8"):
         daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t.npz")
-    assert "UTF-8" in run("fit", tmp_path / "t.npz", tmp_path / "m", *HERE, code=1).stderr
 
 
 # European CSV, and what stands above a header.
@@ -238,11 +203,8 @@ BODY = PLAIN.to_csv(index=False, header=False, sep=";")
     ("text", "names"),
     [
         ('"a, mm";"b, mm";t\n' + BODY, ["a, mm", "b, mm"]),
-        ('"a;mm;x;y","b",t\n' + BODY.replace(";", ","), ["a;mm;x;y", "b"]),
-        ("a, mm;b, mm;t\n" + BODY, ["a, mm", "b, mm"]),
         ("sep=;\na;b;t\n" + BODY, ["a", "b"]),
         ("\ufeffsep=;\r\n\r\na;b;t\r\n" + BODY, ["a", "b"]),
-        ("# made by tool, v1\na;b;t\n" + BODY, ["a", "b"]),
         ("# a, b\n# and; t\n\na;b;t\n" + BODY, ["a", "b"]),
         (PLAIN.to_csv(index=False, sep="|"), ["a", "b"]),
         (PLAIN.rename(columns={"a": "#a"}).to_csv(index=False), ["#a", "b"]),
@@ -260,69 +222,12 @@ def test_what_stands_above_a_header_and_between_columns_is_found(text, names, tm
     assert len(model.predict(path)) == N
 
 
-def european(numbers, digits=2):
-    """Return numbers as written with decimal commas, and points between thousands."""
-    swap = str.maketrans(",.", ".,")
-    return [f"{number:,.{digits}f}".translate(swap) for number in numbers]
-
-
-LARGER = PLAIN.assign(a=PLAIN.a * 9e5).round(2)
-WRITTEN_SO = {
-    "few digits": (PLAIN.round(1), {"sep": ";", "decimal": ","}),
-    "many digits": (PLAIN, {"sep": ";", "decimal": ","}),
-    "tabs": (PLAIN, {"sep": "\t", "decimal": ","}),
-    "quoted": (PLAIN, {"decimal": ","}),
-    "exponents": (PLAIN.assign(a=PLAIN.a / 1e6), {"sep": ";", "decimal": ","}),
-    "thousands": (LARGER, {"sep": ";"}),
-    "spaces": (LARGER, {"sep": ";"}),
-    "euros": (LARGER, {"sep": ";"}),
-}
-
-
-@pytest.mark.parametrize("header", [True, False])
-@pytest.mark.parametrize("how", WRITTEN_SO)
-def test_numbers_with_decimal_commas_are_numbers(how, header, tmp_path):
-    frame, options = WRITTEN_SO[how]
-    frame, given = frame.assign(w=1 + np.arange(N) % 5 / 4), frame
-    if "decimal" not in options:
-        spelled = {name: european(frame[name]) for name in ("a", "b", "w")}
-        if how != "thousands":
-            spelled["a"] = [
-                text.replace(".", "\u00a0") if how == "spaces" else f"{text} €"
-                for text in spelled["a"]
-            ]
-        given = frame.assign(**spelled)
-    else:
-        given = frame
-    paths = tmp_path / "points.csv", tmp_path / "commas.csv"
-    frame.to_csv(paths[0], index=False, header=header)
-    given.to_csv(paths[1], index=False, header=header, **options)
-    a, _, t, w = frame.columns if header else "0123"
-    points, commas = (daskls.VoronoiSVC(**SMALL).fit(path, t, w) for path in paths)
-    wanted = points.decision_function(paths[0])
-    np.testing.assert_array_equal(commas.decision_function(paths[1]), wanted)
-    sign = " and €" * (how == "euros")
-    assert f"{a}: a number, written with decimal commas{sign}" in commas.table_.describe()
-    assert points.score(paths[0], sample_weight=w) == commas.score(paths[1], sample_weight=w)
-    made = [
-        convert(path, f"{path}.zarr", label=a, task="regression", dtype="float64") for path in paths
-    ]
-    np.testing.assert_array_equal(made[0].y[:], made[1].y[:])
-    np.testing.assert_array_equal(made[0].X[:], made[1].X[:])
-    if header:
-        # Of a table whose numbers are such, as of a frame.
-        np.testing.assert_array_equal(commas.decision_function(frame), wanted)
-
-
-def test_a_target_with_decimal_commas_is_that_with_points(tmp_path):
+def test_targets_and_queries_with_decimal_commas(tmp_path):
     paths = tmp_path / "points.csv", tmp_path / "commas.csv"
     PLAIN.to_csv(paths[0], index=False)
     PLAIN.to_csv(paths[1], index=False, sep=";", decimal=",")
     points, commas = (daskls.VoronoiSVR(**SMALL).fit(path, "a") for path in paths)
     np.testing.assert_array_equal(points.predict(paths[0]), commas.predict(paths[1]))
-    assert points.score(paths[0]) == commas.score(paths[1])
-    said = run("fit", paths[1], tmp_path / "m", "--label", "a", *HERE).stdout
-    assert "a: it holds fractions, so they are taken as numbers, a regression" in said
     # Queries are written as training rows were.
     points, commas = (TableEncoder("t").fit(path) for path in paths)
     for encoder, path, words in (
@@ -333,78 +238,11 @@ def test_a_target_with_decimal_commas_is_that_with_points(tmp_path):
             encoder.to_zarr(path, tmp_path / "d")
 
 
-UNCERTAIN = "column 'a' holds numbers with commas .*write 1,5 as 1.5 and 1,000 as 1000, where it"
-
-
-@pytest.mark.parametrize(
-    "values", [["1,000", "2,000"], ["1,000", "5"], ["1,5", "1,234.5"]], ids=["all", "some", "both"]
-)
-def test_numbers_with_commas_that_are_not_certain_are_told(values, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("a;t\n" + "".join(f"{values[i % 2]};{'xy'[i % 2]}\n" for i in range(N)))
-    with pytest.raises(DataError, match=UNCERTAIN) as told:
-        daskls.VoronoiSVC(**SMALL).fit(path, "t")
-    assert "--drop a, or fit(..., drop=['a'])" in str(told.value)
-    with pytest.raises(DataError, match=UNCERTAIN):
-        convert(path, tmp_path / "d", label="t")
-    with pytest.raises(DataError, match=r"from row 0 on: the target is '1,.*; write 1,5 as 1.5"):
-        daskls.VoronoiSVR(**SMALL).fit(path, "a")
-
-
-def test_points_beside_decimal_commas_are_told_where_they_may_be_of_thousands(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("a;b;t\n1.234;0,5;x\n2.345;1,25;y\n")
-    words = "'a' holds numbers as 1.234, beside columns with decimal commas; write 1.234 as"
-    with pytest.raises(DataError, match=words):
-        TableEncoder("t").fit(path)
-    for number in ("1.5", "7", "0.234"):
-        path.write_text(f"a;b;t\n{number};0,5;x\n2;1,25;y\n")
-        data = convert(path, tmp_path / number, label="t")
-        np.testing.assert_array_equal(data.X[:], [[float(number), 0.5], [2, 1.25]])
-
-
-@pytest.mark.parametrize("kind", ["column", "label"])
-def test_a_first_comma_in_row_100_000_counts_for_all(kind, tmp_path):
-    n = 100_001
-    frame = pd.DataFrame({"a": np.arange(n) % 1000 * 1000.0, "b": np.arange(n) % 7})
-    frame.loc[n - 1, "a"] = 0.25
-    text = frame.assign(a=[f"{x:,.0f}".replace(",", ".") for x in frame.a])
-    text.loc[n - 1, "a"] = "0,25"
-    frame.to_csv(tmp_path / "points.csv", index=False)
-    text.to_csv(tmp_path / "commas.csv", index=False, sep=";")
-    options = {"task": "regression", "label": "a" if kind == "label" else "b", "dtype": "float64"}
-    points, commas = (
-        convert(tmp_path / f"{own}.csv", tmp_path / own, **options) for own in ("points", "commas")
-    )
-    np.testing.assert_array_equal(points.X[:], commas.X[:])
-    np.testing.assert_array_equal(points.y[:], commas.y[:])
-
-
-def test_lists_of_codes_in_a_frame_are_categories():
-    frame = PLAIN.assign(a=["1", "1,2"] * (N // 2))
-    assert TableEncoder("t").fit(frame).table_.columns[0].categories == ("1", "1,2")
-
-
-@pytest.mark.parametrize("values", [PLAIN.a, np.arange(N) % 3])
-@pytest.mark.parametrize("unit", ["mm", "-"])
-def test_a_line_of_units_is_told(values, unit, tmp_path):
-    path = tmp_path / "t.csv"
-    body = PLAIN.assign(a=values).to_csv(index=False, header=False)
-    parts = tmp_path / "part-1.csv", tmp_path / "part-2.csv"
-    for own in (path, *parts):
-        own.write_text(f"a,b,t\n{unit},mm,x\n{body}")
-    words = rf"'a' holds numbers below a first row of '{unit}', .*'b'.*remove that row if it is a"
-    for own in (path, tmp_path / "part-*.csv"):
-        with pytest.raises(DataError, match=words):
-            TableEncoder("t").fit(own)
-
-
-def test_a_title_above_the_names_is_told(tmp_path):
-    (tmp_path / "t.csv").write_text("Report of May\na;b;t\n" + BODY)
-    words = "columns are: Report of May. If its first line is not that of the names, remove what"
-    for call in (
-        lambda: daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t.csv", "t"),
-        lambda: convert(tmp_path / "t.csv", tmp_path / "d", label="t"),
-    ):
-        with pytest.raises(DataError, match=words):
-            call()
+def test_a_line_of_units_is_told(tmp_path):
+    words = r"'a' holds numbers below a first row of 'mm', .*'b'.*remove that row if it is a"
+    for i, values in enumerate((PLAIN.a, np.arange(N) % 3)):
+        body = PLAIN.assign(a=values).to_csv(index=False, header=False)
+        (tmp_path / f"part-{i}.csv").write_text(f"a,b,t\nmm,mm,x\n{body}")
+        for own in (f"part-{i}.csv", "part-*.csv"):
+            with pytest.raises(DataError, match=words):
+                TableEncoder("t").fit(tmp_path / own)

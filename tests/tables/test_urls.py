@@ -6,13 +6,10 @@ import threading
 from functools import partial
 
 import dask
-import fsspec
 import numpy as np
 import pandas as pd
 import pytest
 import s3
-from support import HERE
-from support import run_cli as run
 
 import daskls
 from daskls import DasklsError, DataError, TableEncoder
@@ -94,25 +91,10 @@ def test_a_file_behind_https_is_a_table(name, site, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["rows.csv", "rows.parquet", "table", "table/", "table/kind=*", "parts", "parts/p*.csv"]
+    "name", ["rows.csv", "rows.parquet", "table", "table/kind=*", "parts/p*.csv"]
 )
 def test_files_in_a_bucket_are_a_table(name, bucket, tmp_path):
     check(f"{bucket}/{name}", tmp_path)
-
-
-def test_a_url_of_fsspec_is_a_table(tmp_path):
-    with fsspec.open("memory://urls/rows.csv", "w") as file:
-        ROWS.to_csv(file, index=False)
-    check("memory://urls/rows.csv", tmp_path)
-
-
-@pytest.mark.parametrize("name", ["table", "rows.csv"])
-def test_the_command_line_takes_urls(name, bucket, tmp_path):
-    run("fit", f"{bucket}/{name}", tmp_path / "m", "--label", "t", *HERE)
-    run("predict", tmp_path / "m", f"{bucket}/{name}", tmp_path / "out.csv", *HERE)
-    answers = daskls.load(tmp_path / "m").predict(ROWS).tolist()
-    assert pd.read_csv(tmp_path / "out.csv").t.tolist() == answers
-    assert "accuracy" in run("score", tmp_path / "m", f"{bucket}/{name}", *HERE).stdout
 
 
 def test_what_is_not_behind_a_url_is_one_sentence(site, bucket, tmp_path):
@@ -120,18 +102,14 @@ def test_what_is_not_behind_a_url_is_one_sentence(site, bucket, tmp_path):
     for url, words in (
         (f"{site}/none.csv", "none.csv cannot be read: HTTP Error 404.*check the URL"),
         ("http://127.0.0.1:1/x.csv", "x.csv cannot be read: .*refused.*check the URL"),
-        ("HTTP://127.0.0.1:1/\xfc x.csv", "x.csv cannot be read: .*refused.*check the URL"),
-        ("http://[::1/x.csv", "x.csv cannot be read: .*check the URL"),
         ("nowhere://a/x.csv", "x.csv cannot be read: .*nowhere.*check the URL"),
         (f"{bucket}/none.csv", "There is no table at s3.*none.csv. Check the URL"),
-        (f"{bucket}/none/*.csv", "There is no table at s3.*csv. Check the URL"),
     ):
         for call in (model.predict, model.score, lambda url: convert(url, tmp_path / "d")):
             with pytest.raises(DataError, match=words):
                 call(url)
-    for url in (f"{bucket}/none", "s3://nobody/rows.csv"):
-        with pytest.raises(DasklsError, match=r"none|There is no bucket for s3://nobody/rows.csv"):
-            model.predict(url)
+    with pytest.raises(DasklsError, match=r"There is no bucket for s3://nobody/rows.csv"):
+        model.predict("s3://nobody/rows.csv")
 
 
 def test_each_call_reads_what_is_there_now(files, site):
