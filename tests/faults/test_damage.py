@@ -17,7 +17,7 @@ from support import Calls, checkers, few, model_bits, small_svc
 from writes import Writes, stage_of, stop_fit
 
 import daskls
-from daskls import DasklsError, StoreError, pipeline
+from daskls import DasklsError, StoreError
 from daskls.methods.cells import fit
 from daskls.store.caches import drop_caches
 from daskls.store.models import bundle_key
@@ -149,16 +149,6 @@ def test_only_what_is_damaged_is_trained_again(tmp_path, monkeypatch):
     assert {f: f.stat().st_mtime_ns for f in before} == before
     assert model_bits(store) == expected
     assert sorted(p.name for p in store.iterdir()) == ["bundles", "index", "partition", "root"]
-
-
-def test_a_damaged_index_needs_no_training(tmp_path, monkeypatch):
-    store = tmp_path / "m"
-    expected = model_bits(small_svc(store=store).fit(X, Y))
-    (store / "index").unlink()
-    calls = [Calls(monkeypatch, *at) for at in ((fit, "fit_bundle"), (pipeline, "regroup_rows"))]
-    small_svc(store=store).fit(X, Y)
-    assert [len(own) for own in calls] == [0, 0]
-    assert model_bits(store) == expected
 
 
 class DamagesOnce:

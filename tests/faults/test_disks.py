@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import shutil
 import subprocess
 import tempfile
@@ -225,21 +224,6 @@ def test_a_disk_that_fills(write, n_pages, folder, model, files):
         write(where, model, files)
         if write in (fit_numpy, fit_dask, save):
             assert_same_model(model, where / "m")
-
-
-def test_files_as_large_as_allowed(model, tmp_path):
-    # A limit on each file needs no right to mount: this runs everywhere.
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    try:
-        with pytest.raises(StoreError, match=r"larger than.*ulimit.*save again") as error:
-            model.save(tmp_path / "m")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert_one_sentence(error, tmp_path / "m")
-    assert list(tmp_path.iterdir()) == []
-    model.save(tmp_path / "m")
-    assert_same_model(model, tmp_path / "m")
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS])

@@ -4,10 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 
-import dask
 import psutil
 import pytest
 from support import (
@@ -21,7 +19,6 @@ from support import (
 )
 
 import daskls
-from daskls.cli.cluster import ClusterOptions, open_client
 from daskls.datasets import write
 from daskls.store.dataset import DatasetWriter
 
@@ -125,19 +122,6 @@ def test_ctrl_c_while_predict_starts_a_cluster(moment, later_s, times, folder, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["score", "fit"])
-def test_ctrl_c_while_other_commands_start_one(command, folder, tmp_path):
-    out = tmp_path / "out"
-    first, second = (
-        (folder / "model", folder / "data") if command == "score" else (folder / "data", out)
-    )
-    process = start(command, first, second, "--workers", 2)
-    interrupt(process, out, "both workers")
-    check_end(process, command)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
 def test_ctrl_c_in_a_fit_says_how_to_go_on_and_the_same_command_does(tmp_path):
     data, model = tmp_path / "many", tmp_path / "m"
     # Six bundles of some seconds each.
@@ -155,19 +139,3 @@ def test_ctrl_c_in_a_fit_says_how_to_go_on_and_the_same_command_does(tmp_path):
     assert process.returncode == 0, errors
     assert {p: p.stat().st_mtime_ns for p in kept} == kept
     assert daskls.load(model).n_cells_ == 60
-
-
-def test_a_thread_that_ctrl_c_met_as_it_started_ends(monkeypatch):
-    started, start_thread = [], threading.Thread.start
-
-    def interrupted(thread):
-        start_thread(thread)
-        started.append(thread)
-        raise KeyboardInterrupt
-
-    with open_client(ClusterOptions(None, 0, 1, "auto")):
-        monkeypatch.setattr(threading.Thread, "start", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            dask.delayed(int)(1).compute()
-    started[0].join(30)
-    assert not started[0].is_alive()

@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, Future, WorkerPlugin
-from support import assert_same_model, checkers, few, memory_nbytes, small_svc, start_cluster
+from support import assert_same_model, checkers, few, small_svc, start_cluster
 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
@@ -128,33 +128,6 @@ def test_what_ends_a_fit_from_outside_is_told_and_the_next_fit_goes_on(event, cl
     assert not list(store.glob(".*"))
 
 
-def pids(client):
-    return list(client.run(os.getpid).values())
-
-
-@pytest.mark.slow
-def test_workers_that_do_not_answer_are_told(lasting_client, tmp_path):
-    stopped = pids(lasting_client)
-
-    def stop():
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
-
-    happening = when_blocks_run(tmp_path, stop)
-    try:
-        with (
-            short_patience(),
-            pytest.raises(
-                ClusterError, match=r"nothing for 12 s .*2 worker\(s\), .* do not answer"
-            ),
-        ):
-            small_svc(client=lasting_client, store=tmp_path / "m").fit(*slow_data(tmp_path))
-    finally:
-        happening.join()
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
-
-
 @pytest.fixture
 def heeded_interrupts():
     """Let SIGINT interrupt: where the tests are a shell's background job it would be ignored."""
@@ -176,12 +149,6 @@ def test_ctrl_c_passes_and_frees_the_cluster(lasting_client, heeded_interrupts, 
 # Workers that come, go, or cannot take part
 
 
-def hold(share, dask_worker=None):
-    limit = dask_worker.memory_manager.memory_limit
-    free = int(limit * share) - memory_nbytes("VmRSS")
-    dask_worker.held = bytearray(os.urandom(1 << 20)) * (free >> 20)
-
-
 def test_without_workers_a_fit_waits_for_one_then_refuses(tmp_path):
     X, y = checkers(300)
     with start_cluster(0) as cluster, Client(cluster, set_as_default=False) as client:
@@ -193,18 +160,6 @@ def test_without_workers_a_fit_waits_for_one_then_refuses(tmp_path):
         model = small_svc(client=client).fit(X, y)
         happening.join()
     assert_same_model(small_svc().fit(X, y), model)
-
-
-@pytest.mark.slow
-def test_paused_workers_are_told(tmp_path):
-    X, y = checkers(300)
-    with start_cluster(1, 1, "400MiB") as cluster, Client(cluster, set_as_default=False) as client:
-        client.run(hold, 0.87)
-        paused = r"1 of 1 worker\(s\) are paused.* holds 3\d\d of 400 MiB.*client.restart\(\)"
-        with short_patience(4), pytest.raises(ClusterError, match=paused):
-            small_svc(client=client).fit(X, y)
-        client.restart()
-        small_svc(client=client).fit(X, y)
 
 
 class HideDaskls(WorkerPlugin):
@@ -308,13 +263,3 @@ def test_a_task_is_tried_again_but_never_after_an_error_of_daskls(error, lasting
 def test_a_client_given_as_text_is_refused():
     with pytest.raises(daskls.ParameterError, match=r"Client\('tcp://nowhere:8786'\)"):
         small_svc(client="tcp://nowhere:8786").fit(*checkers(300))
-
-
-@pytest.mark.slow
-def test_one_long_task_is_progress(lasting_client, tmp_path):
-    X, y = checkers(300)
-    X = da.from_array(X, chunks=(300, 2))
-    late = X.map_blocks(slow, str(tmp_path), 9.0, dtype=X.dtype, meta=X._meta)
-    with dask.config.set({"daskls.patience": 6}):
-        model = small_svc(client=lasting_client).fit(late, y)
-    assert_same_model(small_svc().fit(X, y), model)

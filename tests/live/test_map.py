@@ -64,13 +64,6 @@ def test_more_features_are_shown_in_their_components():
     np.testing.assert_allclose(own, shares, atol=0.002)
 
 
-def test_one_feature_is_shown_as_strips():
-    X = np.random.default_rng(0).random((1000, 1))
-    drawn = draw_map(forest(X, 100), X, ["a"])
-    assert all(np.ptp(np.array(polygon)[:, 1]) == SIDE for polygon in drawn.polygons)
-    assert sum(map(area, drawn.polygons)) == pytest.approx(1, abs=0.01)
-
-
 def test_points_and_several_partitions():
     rng = np.random.default_rng(0)
     X = rng.random((2000, 2))

@@ -11,7 +11,7 @@ from small import set_sizes
 from support import few
 from writes import stop_fit
 
-from daskls import FalkSVC, FalkSVR
+from daskls import FalkSVC
 from daskls.memory import TaskSizes, gather_nbytes, neighbor_search_nbytes
 from daskls.methods.base import SEARCH_REGION_ROWS
 from daskls.methods.neighborhoods.method import Falk
@@ -68,24 +68,6 @@ def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
     # No step is needed, so that all time goes into what is held.
     spec = SolverSpec(C=(1.0,), tol=1e9, fit_intercept=True)
     check_training(path, spec, Falk((k,), percentiles=(50.0,)), centers, batch, (d, n_classes))
-
-
-@pytest.mark.parametrize("largest_C", few([1e6, 2.0]))
-@pytest.mark.parametrize(
-    ("k", "batch", "d", "width"), few([(600, 6, 10, 4), (1500, 1, 4, 1), (600, 2, 60, 1)])
-)
-def test_training_neighborhoods_of_numbers(k, batch, d, width, largest_C, tmp_path):
-    X, _ = rows_of(4000, d, 2)
-    y = np.random.default_rng(1).normal(size=(4000, width))
-    path = tmp_path / "m"
-    model = FalkSVR(k, n_assigned=60, C=1.0, gamma=1.0, random_state=0, store=path)
-    fit_until("bundles", model, X, y)
-    centers = read_centers(Root.open(path)).positions[: 4 * batch].tolist()
-    # Of so small a ridge systems are solved in float64; inner rows are left out of all of them.
-    costs = (1.0, largest_C)
-    spec = SolverSpec(C=costs, fit_intercept=True, loss="squared_error", target="numbers")
-    neighbors = Falk((k,), selection="each", percentiles=(90.0,))
-    check_training(path, spec, neighbors, centers, batch, (d, width), 8 * width)
 
 
 @pytest.mark.parametrize("search", few(["full", "refine"]))

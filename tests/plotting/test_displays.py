@@ -5,7 +5,6 @@ import sys
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
-from small import small
 from support import PAPERS
 
 import daskls
@@ -26,14 +25,6 @@ def halves():
     y = np.where(X[:, 0] > 0.5, "right", "left")
     model = papers(200, cv=2, C=[10, 100], gamma=[1, 10], random_state=0).fit(X, y)
     return model, X, y
-
-
-@pytest.fixture(scope="module")
-def three():
-    """Three classes of five features, apart by the first."""
-    X = np.random.default_rng(0).normal(size=(900, 5))
-    y = np.digitize(X[:, 0], [-0.5, 0.5])
-    return papers(450, cv=2, C=[10], gamma=[0.1], random_state=0).fit(X, y), X, y
 
 
 def test_partition_draws_every_cell_and_the_boundary(halves):
@@ -79,20 +70,6 @@ def test_cells_are_those_of_queries_and_borders_lie_between_them(halves):
         assert len(np.unique(space.find(model._reader.transform(sides))[0])) == 2
 
 
-def test_partition_of_more_features_and_classes(three):
-    model, X, y = three
-    with pytest.raises(DataError, match="pass X"):
-        PartitionDisplay.from_estimator(model)
-    display = PartitionDisplay.from_estimator(model, X=X, y=y, features=(0, 3)).plot()
-    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("feature 0", "feature 3")
-    assert set(np.unique(display.values)) == {0, 1, 2}
-    assert len(display.boundary_.levels) == 2
-    with pytest.raises(ParameterError, match="two different numbers from 0 to 4"):
-        PartitionDisplay.from_estimator(model, X=X, features=(0, 5))
-    with pytest.raises(DataError, match=r"\(900, 2\)"):
-        PartitionDisplay.from_estimator(model, X=X[:, :2])
-
-
 def test_grid_of_given_values_counts_the_report(halves):
     model, _, _ = halves
     display = GridDisplay.from_estimator(model).plot()
@@ -106,22 +83,6 @@ def test_grid_of_given_values_counts_the_report(halves):
     assert sorted(int(t.get_text()) for t in display.text_) == sorted(
         np.array(expected)[np.array(expected) > 0]
     )
-
-
-def test_grid_of_scaled_values_finds_edges_where_the_report_does():
-    X, y = make_checkerboard(1200)
-    model = papers(300, cv=3, random_state=0).fit(X, y)
-    display = GridDisplay.from_estimator(model)
-    assert display.counts.shape == (10, 10)
-    assert display.counts.sum() == model.n_cells_
-    inner = display.counts[1:-1, 1:-1].sum()
-    assert inner == np.sum(model.fit_report_.edge == "")
-    display.plot()
-    assert "radius" in display.ax_.get_ylabel()
-    # What no cell tried to the end is white; what a cell chose, it tried to the end.
-    errors = display.image_.get_array()
-    assert errors.mask.any()
-    assert not errors.mask[display.counts > 0].any()
 
 
 def test_grid_of_one_class_cells_is_refused():
@@ -153,18 +114,6 @@ def test_without_matplotlib_the_error_says_what_to_install(halves, monkeypatch):
         CellDisplay.from_estimator(halves[0]).plot()
 
 
-@pytest.mark.parametrize("name", ["RandomChunkSVC", "KernelKNNClassifier"])
-def test_a_model_without_cells_is_drawn_by_its_predictions(name):
-    X, y = make_checkerboard(400)
-    model = small(name).fit(X, y)
-    display = PartitionDisplay.from_estimator(model, X=X, y=y, resolution=50).plot()
-    assert display.cells is display.borders_ is None
-    with pytest.raises(ParameterError, match="fill is 'cell'; it must be 'class', or for a model"):
-        display.plot(fill="cell")
-    with pytest.raises(DataError, match="pass X"):
-        PartitionDisplay.from_estimator(model)
-
-
 def test_grid_draws_the_errors_that_cells_had():
     X, y = make_checkerboard(600, random_state=1)
     grid = {"C": [1.0, 30.0], "gamma": [20.0, 200.0]}
@@ -182,12 +131,3 @@ def test_grid_draws_the_errors_that_cells_had():
     display = GridDisplay.from_estimator(model).plot()
     expected = (errors - best[:, None, None]).mean(axis=0)
     np.testing.assert_allclose(display.image_.get_array(), 100 * expected, atol=1e-5)
-
-
-def test_slices_of_more_features_say_so(three, halves):
-    model, X, y = three
-    display = PartitionDisplay.from_estimator(model, X=X, y=y, features=(0, 3)).plot()
-    assert display.note == "slice: 3 other feature(s) at the mean of X"
-    assert display.note in [text.get_text() for text in display.ax_.texts]
-    model, X, y = halves
-    assert not PartitionDisplay.from_estimator(model, X=X, y=y).plot().ax_.texts

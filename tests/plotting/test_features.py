@@ -50,16 +50,3 @@ def test_cells_in_a_scale_are_drawn_in_the_units_of_the_data():
     b = PartitionDisplay.from_estimator(scaled, limits=limits * units[:, None], resolution=50)
     assert (a.cells == b.cells).mean() > 0.99
     assert ((a.values > 0) == (b.values > 0)).mean() > 0.99
-
-
-def test_coded_features_are_drawn_in_their_values():
-    colors = np.random.default_rng(0).integers(0, 3, len(X))
-    rows = np.c_[X[:, 0] ** 4, colors.astype(float)]
-    coded = {"loss": "squared_error", "cv": 5, "feature_coding": "both", "gamma": None}
-    model = small("VoronoiSVC", feature_scale="spread", **coded).fit(rows, Y)
-    assert model._reader.resolved.scale.coding is not None
-    limits = PartitionDisplay.from_estimator(model, resolution=30).limits
-    assert limits[0] == pytest.approx([rows[:, 0].min(), rows[:, 0].max()], abs=0.05)
-    display = PartitionDisplay.from_estimator(model, X=rows, y=Y, resolution=30).plot()
-    assert len(np.unique(display.cells)) > 1
-    assert display.rows_ is not None

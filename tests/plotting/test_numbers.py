@@ -8,7 +8,6 @@ import pytest
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from small import small
 
-import daskls
 from daskls.errors import DataError, ParameterError
 from daskls.plotting import (
     GridDisplay,
@@ -49,10 +48,6 @@ def fitted(request):
 def words_of(page):
     """Return what a page says, without its style and its tags."""
     return re.sub(r"<style>.*?</style>|<[^>]*>", " ", page, flags=re.DOTALL)
-
-
-def panels(display):
-    return {panel.name: panel for panel in display.panels}
 
 
 # Surfaces and curves
@@ -96,17 +91,6 @@ def test_a_curve_is_what_is_predicted_and_borders_are_where_the_cell_changes(lin
     low, high = PartitionDisplay.from_estimator(line).limits[0]
     assert low < 0.05
     assert high > 0.95
-
-
-def test_one_feature_of_several_is_drawn_with_the_others_at_their_means():
-    X, y = rows(300, 0, 3)
-    model = small("VoronoiSVR").fit(X, y)
-    display = PartitionDisplay.from_estimator(model, X=X, features=(1,), resolution=20).plot()
-    point = np.tile(X.mean(axis=0), (20, 1))
-    point[:, 1] = middles(X[:, 1].min(), X[:, 1].max(), 20)
-    np.testing.assert_allclose(display.image_.get_ydata(), model.predict(point))
-    assert display.note == "slice: 2 other feature(s) at the mean of X"
-    assert display.ax_.get_xlabel() == "feature 1"
 
 
 def test_what_numbers_do_not_have_is_refused(plane, line):
@@ -176,35 +160,3 @@ def test_of_many_rows_the_client_takes_some(plane, monkeypatch):
     np.testing.assert_array_equal(found.rows, X[::5])
     np.testing.assert_array_equal(found.true, y[::5])
     np.testing.assert_array_equal(found.predicted, plane.predict(X)[::5])
-
-
-def test_without_rows_it_tells_the_r2_of_held_out_ones(fitted):
-    display = ReportDisplay.from_estimator(fitted).plot()
-    assert not {"answers", "residuals", "features"} & set(panels(display))
-    facts, report = dict(display.facts), fitted.fit_report_
-    error = np.average(report.validation_error, weights=report.n_rows)
-    assert facts["R2 of held-out rows"] == f"{1 - error:.4f}"
-    assert [name for name in facts if "R2" in name] == ["R2 of held-out rows"]
-    (note,) = [note for note in display.notes if "No test set" in note]
-    assert "the R2 of held-out rows is that of rows used to select the model" in note
-
-
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (np.full(20, "high"), "y holds <U4, but a regressor needs numbers"),
-        (np.full(19, 1.0), "20 rows and y 19 numbers"),
-        (np.r_[np.ones(19), np.nan], "y contains NaN or infinity"),
-    ],
-)
-def test_what_is_no_number_is_refused(plane, y, message):
-    with pytest.raises(DataError, match=message):
-        ReportDisplay.from_estimator(plane, rows(20, 1)[0], y)
-
-
-def test_a_notebook_shows_numbers(plane):
-    shown = plane._repr_html_()
-    for words in ("R2 of held-out rows", "center 1", "Predicted y as colors"):
-        assert words in shown
-    assert "classes" not in words_of(shown).partition("rows trained on")[2]
-    assert daskls.VoronoiSVR()._repr_html_().count("R2") == 0

@@ -15,10 +15,9 @@ from daskls import StoreError
 from daskls.plan import prediction
 from daskls.store import bucket
 from daskls.store.arrays import find_array, new_output
-from daskls.store.artifact import OPENED_NBYTES, SUMMED_NBYTES, read_arrays, write_artifact
+from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.bucket import Bucket
 from daskls.store.dataset import DatasetWriter, open_dataset
-from daskls.store.exchange import Exchange, Rows
 from daskls.store.objects import CLAIM
 
 rng = np.random.default_rng(0)
@@ -69,36 +68,6 @@ def test_a_put_that_arrived_is_ones_own(front, bucket_url, fault):
 def once(fault):
     faults = iter([fault])
     return lambda method, path: next(faults, None) if method == "PUT" else None
-
-
-def rows_of(X):
-    n = len(X)
-    return Rows(X, np.zeros(n, "i4"), np.ones(n), np.arange(n))
-
-
-def test_rows_are_read_once_and_alone(front, bucket_url):
-    n, n_leaves, blocks = 20_000, 16, 5
-    X = rng.random((n, 8), dtype="f4")
-    exchange = Exchange(f"{bucket_url}/x", blocks, n_leaves, 8, "<f4")
-    exchange.create([n // blocks] * blocks)
-    leaves = rng.integers(0, n_leaves, n // blocks)
-    for i in range(blocks):
-        exchange.write_block(i, rows_of(X[i::blocks]), [leaves], 7)
-    exchange.write_manifest()
-    front.kind_of = lambda path: "rows" if "/block-" in path else "other"
-    front.forget()
-    found = sum(len(exchange.read_leaf(leaf).X) for leaf in range(n_leaves))
-    assert found == n
-    nbytes = n * (8 * 4 + 4 + 8 + 8)
-    assert front.requests["GET", "rows"] == blocks * n_leaves
-    # Of whole checksummed ranges.
-    summed = blocks * n_leaves * SUMMED_NBYTES
-    assert nbytes <= front.received["GET", "rows"] <= nbytes + 2 * summed
-    # Who goes on with it reads beginnings, and the sums, which come last.
-    front.forget()
-    assert [exchange.find_block(i) for i in range(blocks)] == [7] * blocks
-    assert front.requests["GET", "rows"] == 2 * blocks
-    assert front.received["GET", "rows"] <= blocks * (OPENED_NBYTES + 100)
 
 
 # --- one that is not there

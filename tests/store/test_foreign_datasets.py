@@ -4,10 +4,9 @@ import fsspec
 import numpy as np
 import pytest
 import zarr
-from support import HERE, PAPERS, as_options, assert_same_model, checkers, run_cli, small_svc
+from support import HERE, assert_same_model, checkers, run_cli, small_svc
 from typer.testing import CliRunner
 
-import daskls
 from daskls import FalkNoiseFilter, StoreError
 from daskls.cli import app
 from daskls.store.dataset import DatasetWriter, open_dataset
@@ -55,19 +54,6 @@ def test_a_group_without_y(tmp_path):
     path = write_artifact(tmp_path / "d", None)
     assert open_dataset(path).y is None
     assert_same_model(small_svc().fit(path, Y), small_svc().fit(X, Y))
-
-
-def test_groups_that_are_no_data_sets(tmp_path):
-    zarr.open_group(tmp_path / "empty", mode="w")
-    with pytest.raises(StoreError, match=r"empty' has no array 'X', .*arrays X \(n, d\) and y"):
-        open_dataset(tmp_path / "empty")
-    group = zarr.open_group(write_artifact(tmp_path / "long"), mode="r+")
-    group["y"].resize((N + 1,))
-    with pytest.raises(StoreError, match="'X' has 300 rows but 'y' has 301"):
-        open_dataset(tmp_path / "long")
-    small_svc(store=tmp_path / "model").fit(X, Y)
-    with pytest.raises(StoreError, match="not a daskls data set"):
-        open_dataset(tmp_path / "model")
 
 
 @pytest.mark.parametrize(
@@ -143,16 +129,6 @@ def test_a_url_that_cannot_be_read_is_one_error(url, tmp_path):
         assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_driver_that_is_not_installed(monkeypatch):
-    from fsspec.registry import known_implementations
-
-    driver = {"class": "nobodys_driver.FileSystem", "err": "Install nobodys_driver"}
-    monkeypatch.setitem(known_implementations, "absent", driver)
-    for call in (open_dataset, small_svc().fit):
-        with pytest.raises(StoreError, match=r"driver for 'absent://b/x.*: Install nobodys_driver"):
-            call("absent://b/x.zarr")
-
-
 def test_a_data_set_behind_a_url(tmp_path):
     path = write_artifact(tmp_path / "d")
     files = fsspec.filesystem("memory")
@@ -166,19 +142,6 @@ def test_a_data_set_behind_a_url(tmp_path):
         )
     finally:
         files.rm("/there", recursive=True)
-
-
-def test_the_command_line_takes_it(tmp_path):
-    path = write_artifact(tmp_path / "d", Y + 5, origin="a telescope")
-    text = run("info", path)
-    assert "300" in text
-    small = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS)
-    run("fit", path, tmp_path / "m", *small, "--class-weight", "5=2,6=1", *HERE)
-    assert daskls.load(tmp_path / "m").classes_.tolist() == [5, 6]
-    expected = small_svc(class_weight={5: 2.0, 6: 1.0}).fit(X, Y + 5)
-    assert_same_model(tmp_path / "m", expected)
-    run("predict", tmp_path / "m", path, tmp_path / "out", *HERE)
-    assert zarr.open_array(tmp_path / "out")[:].tolist() == expected.predict(X).tolist()
 
 
 def test_a_local_array_that_may_not_be_read(tmp_path):

@@ -50,21 +50,6 @@ class TestFolder(ObjectsContract):
                 put()
         assert not os.path.exists(store.root)
 
-    def test_a_folder_in_the_place_of_an_object_and_the_reverse(self, store):
-        store.put("a/one", b"1")
-        (Path(store.root) / "two").mkdir()
-        with pytest.raises(DamageError, match="no plain file"):
-            store.read("two", 9)
-        for put in (lambda: store.put("two", b"2"), lambda: store.put("a/one/two", b"2")):
-            with pytest.raises(StoreError, match="A file is in the way of"):
-                put()
-        with pytest.raises(DamageError):
-            store.read("a/one/two", 9)
-        assert not store.put("two", b"2", create=True)
-        store.drop("two", strict=True)
-        assert store.put("two", b"2")
-        assert store.below() == ["a/one", "two"]
-
     @pytest.mark.parametrize("is_folder", [False, True])
     def test_a_link_out_of_the_store(self, store, tmp_path, is_folder):
         other, key = tmp_path / "other", "a/one" if is_folder else "one"
@@ -81,13 +66,6 @@ class TestFolder(ObjectsContract):
         store.drop(key.partition("/")[0], strict=True)
         assert (other / "one").read_bytes() == b"1"
         assert store.names() == []
-
-    def test_a_link_to_the_store_or_within_it(self, store, tmp_path):
-        store.put("a/one", b"1")
-        (Path(store.root) / "two").symlink_to("a/one")
-        (tmp_path / "link").symlink_to(store.root)
-        other = Folder(f"{tmp_path}/link/")
-        assert [other.read(key, 9) for key in ("a/one", "two")] == [b"1", b"1"]
 
     @pytest.mark.parametrize("kind", ["pipe", "device"])
     def test_what_is_no_plain_file_is_not_opened(self, store, kind):

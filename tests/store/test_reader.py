@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from support import OpenedFiles, checkers, n_bundles, small_svc
+from support import checkers, n_bundles, small_svc
 
 import daskls
 from daskls.plan import bundles
@@ -22,26 +22,6 @@ def store(tmp_path_factory):
         small_svc().fit(X, Y).save(path)
     assert n_bundles(path) > 20
     return path
-
-
-def touched(files):
-    return sorted({file.split("/")[1] for file in files if file.startswith("bundles/")})
-
-
-def test_one_query_opens_the_files_of_one_bundle(store):
-    with OpenedFiles(store) as files:
-        model = daskls.load(store)
-    assert touched(files) == []
-    with OpenedFiles(store) as files:
-        label = model.predict(X[:1])
-    # The root, the partition, the index, and its bundle: small arrays once, rows and coefficients.
-    assert len(touched(files)) == 1
-    assert label[0] == model.predict(X)[0]
-    # What the model keeps of a bundle is read once; rows and coefficients are read again.
-    with OpenedFiles(store) as again:
-        model.predict(X[:1])
-    assert touched(again) == touched(files)
-    assert len(again) == 2 < len(files)
 
 
 def test_stray_files_are_passed_over(store, tmp_path):
