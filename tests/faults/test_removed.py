@@ -4,8 +4,6 @@ import dask.array as da
 import numpy as np
 import pytest
 from falks import small_falk
-from landmarks import small_landmarks
-from samplings import small_local
 from support import (
     assert_same_model,
     checkers,
@@ -20,7 +18,7 @@ GONE = r"model at .*m was removed while it was in use"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [small_svc, small_falk, small_landmarks, small_local])
+@pytest.mark.parametrize("make", [small_svc, small_falk])
 def test_a_model_removed_before_a_prediction(make, data, tmp_path):
     make(store=tmp_path / "m").fit(*data)
     model = daskls.load(tmp_path / "m")

@@ -5,8 +5,6 @@ import os
 
 import pytest
 from falks import small_falk
-from landmarks import small_landmarks
-from samplings import small_local
 from support import small_svc
 from writes import Writes
 
@@ -15,7 +13,7 @@ from daskls import StoreError
 from daskls.store.owner import OWNER
 
 
-@pytest.mark.parametrize("make", [small_svc, small_falk, small_landmarks, small_local])
+@pytest.mark.parametrize("make", [small_svc, small_falk])
 def test_a_fit_that_lost_its_store_is_not_finished(make, data, tmp_path):
     # As of a machine that slept: another one took the store meanwhile, and still has it.
     store = tmp_path / "m"

@@ -7,6 +7,9 @@ import pytest
 from peaks import assert_projected
 from support import few
 
+from daskls import MemoryPlanError
+from daskls.memory import TaskSizes
+from daskls.plan.bundles import Resources
 from daskls.records import SolverSpec
 from daskls.run.sample import Sample
 from daskls.scaling.candidates import evaluate_candidate, learn_scale
@@ -14,6 +17,7 @@ from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import (
     Trial,
     TrialGrid,
+    check_regions,
     region_rows,
     rung_nbytes,
     trial_nbytes,
@@ -40,7 +44,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 SIZES = [(54, 2), (300, 2), (12, 26)]
 
 
-@pytest.fixture(params=[*SIZES[::2], pytest.param(SIZES[1], marks=pytest.mark.slow)], ids=str)
+@pytest.fixture
 def job(request, tmp_path):
     d, k = request.param
     n = region_rows(d)
@@ -88,3 +92,10 @@ def test_a_rung_of_a_race(d, k, tmp_path):
         start = replace(grid.of_kernel(kernel).start(kernel), ridge=1e-2)
         call = 0, np.ones(d), start, replace(final, most_trials=2), grid, job
         assert_projected(lambda call=call: evaluate_candidate(*call), planned, 4)
+
+
+def test_what_no_task_could_look_at_is_refused():
+    sizes = TaskSizes(5000, 8, 2, 2000, SolverSpec())
+    check_regions(sizes, 100, 2000, Resources(1, 4 << 30))
+    with pytest.raises(MemoryPlanError, match=r"on a region of 4000 rows x 5000 features"):
+        check_regions(sizes, 100, 2000, Resources(1, 300 << 20))

@@ -115,6 +115,7 @@ def test_any_arrays_and_any_ranges_of_them(tmp_path_factory, values, summed, dat
             assert_same(plain, values)
             opened = open_artifact(root, key)
             opened.check()
+            assert opened.attrs == {"n": len(values)}
             for name, own in values.items():
                 if own.ndim:
                     rows = slice(*(data.draw(st.integers(0, len(own) + 1)) for _ in range(2)))
@@ -189,27 +190,17 @@ def last(header):
 DEEP = "[" * 100_000
 NONSENSE = {
     "rows without end": entry("coef", shape=[2**60]),
-    "as many bytes as such rows have": entry("coef", shape=[2**60], data_offsets=[0, 2**63]),
-    "fewer rows than none": entry("coef", shape=[-50]),
-    "a shape of fractions": entry("coef", shape=[50.0]),
     "a shape that is none": entry("coef", shape=7),
-    "a shape of words": entry("coef", shape=["a"]),
-    "a shape that overflows": entry("rows", shape=[2**33, 2**33]),
     "offsets behind the end": entry("coef", data_offsets=[2**40, 2**40 + 400]),
-    "offsets before the begin": entry("coef", data_offsets=[-400, 0]),
-    "one offset": entry("coef", data_offsets=[0]),
     "an unknown dtype": entry("coef", dtype="O"),
     "another dtype": entry("codes", dtype="F64"),
-    "an array that is none": lambda header: header.update(coef=None),
     "an array that overlaps": lambda header: header.update(more=header["coef"]),
     "an array that is not listed": lambda header: header.pop(last(header)),
     "no sums": lambda header: header.pop("crc32c"),
     "metadata that are none": lambda header: header.update(__metadata__={}),
-    "attributes that are none": metadata(attributes="{"),
     "attributes without end": metadata(attributes=DEEP),
     "records of objects": metadata(records='{"report": [["a", "|O"]]}'),
     "records without end": metadata(records='{"report": [["a", "<U268435456"]]}'),
-    "records of another size": metadata(records='{"report": [["a", "<f8"]]}'),
     "records of an array that is none": metadata(records='{"rows": [["a", "<f4", [3]]]}'),
 }
 
@@ -237,7 +228,7 @@ def assert_refused(store, name):
 
 def test_files_that_are_none(store):
     for content in (
-        *(b"", b"7", b"\xff\xfe\x00", bytes(7), bytes(8), bytes(100), b"daskls 2" + bytes(200)),
+        *(b"", b"\xff\xfe\x00", bytes(8), b"daskls 2" + bytes(200)),
         # Lengths beyond the end, or of more memory than there is.
         *((2**63).to_bytes(8, "little") + b"{}", (2**40).to_bytes(8, "little") + bytes(1000)),
         *((3).to_bytes(8, "little") + b"{}", (5000).to_bytes(8, "little") + bytes(4000)),
