@@ -64,19 +64,10 @@ def test_more_features_are_shown_in_their_components():
     np.testing.assert_allclose(own, shares, atol=0.002)
 
 
-def test_points_and_several_partitions():
+def test_points_have_their_regions():
     rng = np.random.default_rng(0)
     X = rng.random((2000, 2))
     cells = VoronoiCells(X.mean(axis=0), X[:9] - X.mean(axis=0))
     drawn = draw_map(cells, X, ["a", "b"])
     own = [area(drawn.polygons[region]) for region in drawn.region_of]
     np.testing.assert_allclose(own, np.bincount(cells.nearest(X)) / len(X), atol=0.002)
-    for width in (2, 3):
-        X = rng.random((2000, width))
-        space = forest(X, 200, n_partitions=2)
-        drawn = draw_map(space, X, list("abc"))
-        assert drawn.note.startswith("partition 1 of 2")
-        assert len(drawn.region_of) == space.n_leaves
-        first = space.trees[0].n_leaves
-        assert set(drawn.region_of[first:]) == {-1}
-        assert min(drawn.region_of[:first]) >= 0

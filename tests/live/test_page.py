@@ -153,38 +153,30 @@ def test_the_model_is_the_same_without_it(cluster, client, tmp_path):
 
 # Schedulers of their own
 
-BLOCK = "import sys\nsys.modules[{!r}] = None\n"
-
 
 @contextmanager
-def own_scheduler(folder, *options, without=None):
+def own_scheduler(folder, *options):
     """Start a scheduler and a worker as processes; yield its client."""
     file = folder / "scheduler.json"
-    options = ["--port", "0", "--dashboard-address", ":0", *options]
-    if without is not None:
-        (folder / "block.py").write_text(BLOCK.format(without))
-        # Before the scheduler's own imports.
-        (folder / "sitecustomize.py").write_text(BLOCK.format(without))
-    hidden = python_env(PYTHONPATH=f"{folder}:{python_env()['PYTHONPATH']}")
-    scheduler = start("scheduler", "--scheduler-file", file, *options, env=hidden)
-    worker = start("worker", "--scheduler-file", file, "--no-dashboard", "--nthreads", "1")
+    address = ("--port", "0", "--dashboard-address", ":0")
+    started = [
+        start("scheduler", "--scheduler-file", file, *address, *options),
+        start("worker", "--scheduler-file", file, "--no-dashboard", "--nthreads", "1"),
+    ]
     try:
         wait_until(lambda: file.exists() and file.read_text().endswith("}"))
         with Client(scheduler_file=str(file), timeout=GIVEN_S) as client:
             yield client
     finally:
-        for process in (worker, scheduler):
+        for process in reversed(started):
             process.terminate()
             process.wait(GIVEN_S)
 
 
-def start(what, *args, env=None):
-    return subprocess.Popen(
-        [sys.executable, "-m", "dask", what, *map(str, args)],
-        env=env or python_env(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+def start(what, *args):
+    command = [sys.executable, "-m", "dask", what, *map(str, args)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command, env=python_env(), **quiet)
 
 
 def slow_rows():
@@ -192,25 +184,9 @@ def slow_rows():
     return da.from_array(X, chunks=(200, 2)).map_blocks(slowly, meta=X[:0])
 
 
-@pytest.mark.parametrize(
-    ("options", "without", "why"),
-    [
-        pytest.param(
-            *(["--no-dashboard"], None, "the scheduler has no dashboard"), marks=pytest.mark.slow
-        ),
-        pytest.param([], "bokeh", "the scheduler lacks bokeh", marks=pytest.mark.slow),
-        # Without any daskls a scheduler cannot read the tasks of a fit.
-        pytest.param(
-            *([], "daskls.live.dashboard", "the scheduler cannot import daskls.live"),
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_without_a_page_the_fit_runs_and_says_so_once(
-    tmp_path, capfd, caplog, options, without, why
-):
-    expected = small_svc().fit(X, Y)
-    with own_scheduler(tmp_path, *options, without=without) as client:
+def test_without_a_page_the_fit_runs_and_says_so_once(tmp_path, capfd, caplog):
+    expected, why = small_svc().fit(X, Y), "the scheduler has no dashboard"
+    with own_scheduler(tmp_path, "--no-dashboard") as client:
         with caplog.at_level("INFO", "daskls"):
             small_svc(client=client).fit(slow_rows(), Y)
         # Who does not ask finds it in the log.
@@ -220,7 +196,6 @@ def test_without_a_page_the_fit_runs_and_says_so_once(
         for _ in range(2):
             model = small_svc(client=client, verbose=1).fit(slow_rows(), Y)
     assert_same_model(model, expected)
-    lines = [line for line in capfd.readouterr().err.splitlines() if "Live view" in line]
-    assert len(lines) == 1
-    assert why in lines[0]
-    assert lines[0].endswith("The fit continues without it.")
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if "Live view" in line]
+    assert why in line
+    assert line.endswith("The fit continues without it.")

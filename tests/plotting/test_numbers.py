@@ -13,7 +13,6 @@ from daskls.plotting import (
     GridDisplay,
     PartitionDisplay,
     ReportDisplay,
-    SelectionDisplay,
 )
 from daskls.plotting.evaluation import evaluate
 
@@ -87,13 +86,9 @@ def test_a_curve_is_what_is_predicted_and_borders_are_where_the_cell_changes(lin
     for (place, _), _ in display.borders_.get_segments():
         sides = np.array([[place - 0.002], [place + 0.002]])
         assert len(np.unique(forest.find(line._reader.transform(sides))[0])) == 2
-    # Without rows the cells give the range.
-    low, high = PartitionDisplay.from_estimator(line).limits[0]
-    assert low < 0.05
-    assert high > 0.95
 
 
-def test_what_numbers_do_not_have_is_refused(plane, line):
+def test_what_numbers_do_not_have_is_refused(plane):
     X, y = rows(50, 1)
     display = PartitionDisplay.from_estimator(plane)
     with pytest.raises(ParameterError, match=r"fill is 'class'; .* 'number'.* predicts no classes"):
@@ -101,21 +96,12 @@ def test_what_numbers_do_not_have_is_refused(plane, line):
     classes = small("VoronoiSVC").fit(X, y > y.mean())
     with pytest.raises(ParameterError, match=r"fill is 'number'; .*'class'.* predicts no numbers"):
         PartitionDisplay.from_estimator(classes).plot(fill="number")
-    with pytest.raises(ParameterError, match="two different numbers from 0 to 1"):
-        PartitionDisplay.from_estimator(classes, features=(0,))
     with pytest.raises(ParameterError, match="one or two different numbers from 0 to 1"):
         PartitionDisplay.from_estimator(plane, features=(2,))
-    with pytest.raises(DataError, match="pass X"):
-        PartitionDisplay.from_estimator(plane, features=(1,))
-    with pytest.raises(ParameterError, match=r"limits has shape \(2, 2\); 1 feature"):
-        PartitionDisplay.from_estimator(line, limits=[[0, 1], [0, 1]])
     with pytest.raises(DataError, match="a regressor needs numbers"):
         PartitionDisplay.from_estimator(plane, X=X, y=np.full(50, "high"))
-    with pytest.raises(ParameterError, match="listed by `daskls info`") as told:
+    with pytest.raises(ParameterError, match="listed by `daskls info`"):
         GridDisplay.from_estimator(plane)
-    assert "hinge" not in str(told.value)
-    with pytest.raises(ParameterError, match="no selection"):
-        SelectionDisplay.from_estimator(plane)
 
 
 # Reports
@@ -132,10 +118,7 @@ def test_a_report_speaks_of_numbers(fitted):
     target = fitted._reader.target
     center, scale = target.center[0], target.scale[0]
     assert facts["numbers"] == f"center {center:.5g}, spread {scale:.4g}"
-    assert facts["baseline"] == "always the mean: R2 0"
-    assert [name for name in facts if "R2" in name] == ["R2"]
     words = words_of(display.to_html())
-    assert "Residuals" in words
     for word in OF_CLASSES:
         assert word not in words.lower(), word
     assert display.notes == []
