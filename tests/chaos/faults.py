@@ -49,12 +49,10 @@ class FaultCampaign:
     def about(self):
         return (
             "Two workers of one thread, a client in a process of its own; one fault at a moment "
-            "drawn uniformly over the length of an undisturbed run, half of the runs on workers "
-            "that have not imported daskls yet. The classes are those of the disturbed run; "
-            '"ours" is a client that the trial killed. Then the same is asked again, in the same '
-            "session or in a new one (there too where the session's cluster is lost, and a "
-            "clear error said so), and the last columns say whether its bits are those of an "
-            f"undisturbed run. Hung: {self.limit_s:g} s without progress; Dask's setting "
+            "drawn over the length of an undisturbed run, half of the runs on workers that have "
+            'not imported daskls yet. "ours" is a client that the trial killed. Then the same is '
+            "asked again, in the same session or in a new one: the last columns say whether the "
+            f"bits are those of an undisturbed run. Hung: {self.limit_s:g} s without progress; "
             f"`daskls.patience` is {PATIENCE}. Seed {self.seed}."
         )
 
@@ -88,10 +86,9 @@ class FaultCampaign:
             _, found["fit_s"] = self._undisturbed(
                 session, "fit", **fit, store=str(scratch / "again")
             )
-            for way in ("labels", "score"):
-                found[way], found[f"{way}_s"] = self._undisturbed(
-                    session, "predict", way=way, target=str(scratch / "labels"), **asked
-                )
+            found["predict"], found["predict_s"] = self._undisturbed(
+                session, "predict", target=str(scratch / "labels"), **asked
+            )
         finally:
             session.end()
         found["fit"] = methods.digest(daskls.load(store))
@@ -129,7 +126,6 @@ class Trial:
         ]
         self.how = str(rng.choice(ways))
         self.is_warm, self.in_session = (bool(rng.integers(2)) for _ in range(2))
-        self.way = ("labels", "score")[rng.integers(2)]
         self.share, self.victims = float(rng.random()), rng.permutation(2).tolist()
         self.in_session = self.in_session and not {self.kind, self.how} & {*NO_SESSION}
         self.folder = campaign.folder / f"fault-{campaign.seed}-{number}"
@@ -142,8 +138,7 @@ class Trial:
     def moment_s(self):
         """When the fault comes, in seconds after the start."""
         cold_s = 0.0 if self.is_warm else self.reference["fit cold_s"] - self.reference["fit_s"]
-        length = self.reference[f"{self.way if self.stage == 'predict' else 'fit'}_s"]
-        return self.share * (length + max(cold_s, 0.0))
+        return self.share * (self.reference[f"{self.stage}_s"] + max(cold_s, 0.0))
 
     def run(self):
         """Run the trial; return its record."""
@@ -151,7 +146,7 @@ class Trial:
         about = {
             **{"campaign": "faults", "seed": self.campaign.seed, "trial": self.number},
             **{"kind": self.kind, "how": self.how, "stage": self.stage, "estimator": self.name},
-            **{"way": self.way if self.stage == "predict" else "", "warm": self.is_warm},
+            "warm": self.is_warm,
             **{"moment": f"{self.how} at {self.moment_s:.2f} s, {self.share:.0%}"},
             "then_in": "session" if self.in_session else "new session",
         }
@@ -177,7 +172,7 @@ class Trial:
             again = self._again(session)
         finally:
             session.end()
-        expected = self.reference[self.way if self.stage == "predict" else "fit"]
+        expected = self.reference[self.stage]
         return {
             **{"done": done, "outcome": classify(first, expected), "error": first.name},
             **{"message": first.message, "where": first.where},
@@ -200,7 +195,7 @@ class Trial:
             data = methods.write_data(self.campaign.folder, size, self.name)
             return session.send("fit", name=self.name, size=size, data=data, store=str(self.store))
         asked = {"data": self.campaign._fit_fields(self.name), "target": str(self.target)}
-        return session.send("predict", way=self.way, store=str(self.store), **asked)
+        return session.send("predict", store=str(self.store), **asked)
 
     def _disturb(self, session):
         """Run with the fault; return the Result, and what the fault did."""

@@ -218,21 +218,3 @@ def test_a_late_task_writes_no_models_into_the_store_of_another_fit(tmp_path, mo
     with pytest.raises(StoreError, match="changed while a fit used it"):
         fit.fit_bundle(*sent.keys[0])
     assert files_of(store / "bundles") == []
-
-
-def test_what_is_damaged_again_after_its_repair_is_told_and_mended_by_the_next_fit(
-    tmp_path, monkeypatch
-):
-    store, fit_bundle = tmp_path / "m", fit.fit_bundle
-    expected = model_bits(small_svc().fit(X, Y))
-
-    def hurting(*task):
-        DAMAGES["bit"](files_of(next(store.glob("exchange-*")))[2], np.random.default_rng(0), store)
-        drop_caches()
-        return fit_bundle(*task)
-
-    monkeypatch.setattr(fit, "fit_bundle", hurting)
-    with pytest.raises(StoreError, match=r"exchange-.* is damaged.*call fit again"):
-        small_svc(store=store).fit(X, Y)
-    monkeypatch.undo()
-    assert model_bits(small_svc(store=store).fit(X, Y)) == expected

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from daskls.live.map import SIDE, draw_map
-from daskls.partition.space import VoronoiCells, grow_forest
+from daskls.partition.space import grow_forest
 from daskls.partition.tree import route_rows
 
 
@@ -62,12 +62,3 @@ def test_more_features_are_shown_in_their_components():
     shares = np.bincount(leaves) / len(X)
     own = [area(drawn.polygons[region]) for region in drawn.region_of]
     np.testing.assert_allclose(own, shares, atol=0.002)
-
-
-def test_points_have_their_regions():
-    rng = np.random.default_rng(0)
-    X = rng.random((2000, 2))
-    cells = VoronoiCells(X.mean(axis=0), X[:9] - X.mean(axis=0))
-    drawn = draw_map(cells, X, ["a", "b"])
-    own = [area(drawn.polygons[region]) for region in drawn.region_of]
-    np.testing.assert_allclose(own, np.bincount(cells.nearest(X)) / len(X), atol=0.002)

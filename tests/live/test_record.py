@@ -48,21 +48,6 @@ def test_the_error_is_that_of_the_report():
     assert record.n_cells == 3
 
 
-def test_numbers_have_squares_and_no_classes():
-    nan = float("nan")
-    record = FitRecord("VoronoiSVR", "numbers")
-    record.set_map(squares(3, [0, 1, 2]))
-    # Of three cells the last holds one number, and nothing was trained.
-    trained = cells((0, 10, 0, 0.02), (1, 30, 0, 0.04), (2, 60, 0, nan))
-    trained["n_trained"] = [1, 1, 0]
-    record.add_bundle(0, 2, count_leaves(trained))
-    assert record.error == pytest.approx((10 * 0.02 + 30 * 0.04) / 100)
-    _, errors = record.regions()
-    assert errors == [pytest.approx(0.02), pytest.approx(0.04), 0.0]
-    assert "R2 of held-out rows so far: <b>0.9860</b>" in fit_html(record, now=0.0)
-    assert "squared error / variance of y" in fit_html(record, now=0.0)
-
-
 def test_stages_follow_each_other():
     record = FitRecord(TITLE)
     record.advance("sample", None, 4, now=0.0)

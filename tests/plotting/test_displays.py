@@ -4,12 +4,10 @@ import sys
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from support import PAPERS
 
 import daskls
 from daskls.datasets import make_checkerboard
-from daskls.errors import DataError, ParameterError
 from daskls.plotting import CellDisplay, GridDisplay, PartitionDisplay
 
 
@@ -38,19 +36,6 @@ def test_partition_draws_every_cell_and_the_boundary(halves):
     assert len(inside) > 50
     assert np.median(np.abs(inside[:, 0] - 0.5)) < 0.01
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["left", "right"]
-
-
-def test_partition_colors_by_class_and_by_report(halves):
-    model, X, _ = halves
-    _, (left, right) = plt.subplots(1, 2)
-    display = PartitionDisplay.from_estimator(model, X=X)
-    display.plot(left, fill="class")
-    assert len(left.images) == 1
-    display.plot(right, fill="n_rows")
-    expected = model.fit_report_.n_rows[display.cells]
-    np.testing.assert_array_equal(display.image_.get_array(), expected)
-    with pytest.raises(ParameterError, match="fill is 'speed'"):
-        display.plot(fill="speed")
 
 
 def test_cells_are_those_of_queries_and_borders_lie_between_them(halves):
@@ -83,29 +68,6 @@ def test_grid_of_given_values_counts_the_report(halves):
     assert sorted(int(t.get_text()) for t in display.text_) == sorted(
         np.array(expected)[np.array(expected) > 0]
     )
-
-
-def test_grid_of_one_class_cells_is_refused():
-    X = np.random.default_rng(0).random((400, 2))
-    y = np.arange(400) % 2
-    model = papers(200, cv=2, C=1, gamma=1, random_state=0).fit(X + 9 * y[:, None], y)
-    with pytest.raises(DataError, match="one class"):
-        GridDisplay.from_estimator(model)
-
-
-def test_cells_are_histograms_of_the_report(halves):
-    model, _, _ = halves
-    display = CellDisplay.from_estimator(model).plot()
-    assert len(display.axes_) == 3
-    for bars, values in zip(display.bars_, display.values.values(), strict=True):
-        assert sum(bar.get_height() for bar in bars) == len(values)
-    assert len(display.values["n_rows"]) == model.n_cells_
-    _, ax = plt.subplots()
-    assert CellDisplay.from_estimator(model, fields=["seconds"]).plot(ax).ax_ is ax
-    with pytest.raises(ParameterError, match="3 are drawn on: pass one for each"):
-        display.plot(ax)
-    with pytest.raises(ParameterError, match="no number 'edge'"):
-        CellDisplay.from_estimator(model, fields=["edge"])
 
 
 def test_without_matplotlib_the_error_says_what_to_install(halves, monkeypatch):

@@ -10,7 +10,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
-from small import CLASSIFIERS, PLACES, small
+from small import CLASSIFIERS, small
 from support import HERE, few, read_plain
 from support import run_cli as run
 
@@ -183,20 +183,3 @@ def test_the_command_line_writes_and_prints_it(model, tmp_path):
     assert "No test set was given" in run("report", tmp_path / "model.zarr").stdout
     run("report", tmp_path / "model.zarr", "--label", "y", code=2)
     assert read_plain(tmp_path / "model.zarr" / "root")[0]["complete"]
-
-
-@pytest.mark.parametrize(
-    "name", sorted(set(PLACES) - set(CLASSIFIERS) - {"VoronoiQuantileRegressor"})
-)
-@pytest.mark.parametrize("n_features", [1, 3])
-def test_regressors_with_and_without_cells_are_drawn(name, n_features):
-    X = np.random.default_rng(0).random((300, n_features))
-    y = np.sin(6 * X[:, 0])
-    own = small(name).fit(X, y)
-    display = ReportDisplay.from_estimator(own, X[:100], y[:100]).plot()
-    has_cells = own._fitted_method().has_space(own._reader)
-    assert ("partition" in panels(display)) == (has_cells or n_features < 3)
-    if not has_cells and n_features < 3:
-        assert panels(display)["partition"].note.startswith("Predicted y as")
-        assert display.axes_["partition"].has_data()
-    ReportDisplay.from_estimator(own).plot()

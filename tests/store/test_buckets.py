@@ -18,7 +18,6 @@ from daskls.store.arrays import find_array, new_output
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.bucket import Bucket
 from daskls.store.dataset import DatasetWriter, open_dataset
-from daskls.store.objects import CLAIM
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3)).astype("f4")
@@ -176,10 +175,3 @@ def test_of_two_writers_to_one_url_one_is_refused(bucket_url):
     with new_output(bucket_url, (3,), "i8", 3) as output:
         output.write(0, np.arange(3))
     assert Bucket(bucket_url).names() == ["c", "zarr.json"]
-
-
-def test_what_a_writer_left_that_was_killed_as_it_began_is_replaced(bucket_url):
-    Bucket(bucket_url).put(CLAIM, b"")
-    with DatasetWriter(bucket_url, 3, "f4", classes=[5, 6], overwrite=True) as writer:
-        writer.append(X, Y)
-    assert Bucket(bucket_url).names() == ["X", "y", "zarr.json"]

@@ -56,14 +56,6 @@ def test_attributes_are_json_and_come_back(tmp_path, rows):
     }
 
 
-def test_an_exception_removes_what_was_written(tmp_path, rows):
-    X, y = rows
-    with pytest.raises(KeyboardInterrupt), DatasetWriter(tmp_path / "d", 3, "f4") as writer:  # noqa: PT012
-        writer.append(X, y)
-        raise KeyboardInterrupt
-    assert not (tmp_path / "d").exists()
-
-
 def test_a_killed_writer_leaves_what_was_there(tmp_path, rows):
     code = (
         "import os, sys, numpy as np\n"

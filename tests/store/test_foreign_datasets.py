@@ -48,12 +48,6 @@ def test_anybodys_group_is_a_data_set(zarr_format, labels, tmp_path):
     assert names.tolist() == labels[keep].tolist()
 
 
-def test_a_group_without_y(tmp_path):
-    path = write_artifact(tmp_path / "d", None)
-    assert open_dataset(path).y is None
-    assert_same_model(small_svc().fit(path, Y), small_svc().fit(X, Y))
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [("feature_names", ["u"]), ("feature_names", "uv"), ("feature_names", [1, 2]), ("classes", 7)],
@@ -121,12 +115,3 @@ def test_a_data_set_behind_a_url(tmp_path):
         )
     finally:
         files.rm("/there", recursive=True)
-
-
-def test_a_local_array_that_may_not_be_read(tmp_path):
-    zarr.save_array(tmp_path / "X", X)
-    model = small_svc().fit(tmp_path / "X", Y)
-    lazy = model.predict(tmp_path / "X")
-    (tmp_path / "X").rename(tmp_path / "Z")
-    with pytest.raises(StoreError, match=r"X is gone.*workers share it"):
-        lazy.compute()

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -108,15 +107,6 @@ def test_a_killed_owner_is_known_at_once_also_as_a_zombie(store):
         with own_store(store):
             assert json.loads((store / OWNER).read_text())["pid"] == os.getpid()
     assert list(store.iterdir()) == []
-
-
-def test_a_stopped_owner_is_alive(store):
-    with holder(store) as process:
-        process.send_signal(signal.SIGSTOP)
-        edit(store, age_s=10_000)
-        with pytest.raises(StoreError, match="Another fit"), own_store(store):
-            pytest.fail("two own the store")
-        process.send_signal(signal.SIGCONT)
 
 
 def test_elsewhere_an_owner_is_gone_when_it_gives_no_sign(left):
