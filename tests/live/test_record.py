@@ -62,14 +62,6 @@ def test_stages_follow_each_other():
     assert record.stages["regroup"].seconds(9.0) == 3.0
 
 
-def test_the_pace_is_that_of_this_fit():
-    record = FitRecord(TITLE)
-    record.advance("train", 90, 100, now=0.0)
-    assert record.stages["train"].left_s(5.0) is None
-    record.advance("train", 95, 100, now=10.0)
-    assert record.stages["train"].left_s(10.0) == pytest.approx(10.0)
-
-
 def test_a_notebook_shows_stages_errors_and_the_map():
     record = FitRecord("VoronoiSVC of <b>")
     record.advance("train", 1, 4, now=0.0)

@@ -6,7 +6,7 @@ from small import CLASSIFIERS, PLACES, small
 from support import checkers, few
 
 from daskls import ParameterError
-from daskls.plotting import FeatureDisplay, PartitionDisplay
+from daskls.plotting import FeatureDisplay
 
 pytest.importorskip("matplotlib")
 
@@ -39,14 +39,3 @@ def test_without_a_scale_permutation_is_named(name):
     for ask in (lambda: model.feature_importances_, lambda: FeatureDisplay.from_estimator(model)):
         with pytest.raises((AttributeError, ParameterError), match=r"permutation_importance\("):
             ask()
-
-
-def test_cells_in_a_scale_are_drawn_in_the_units_of_the_data():
-    units = np.array([1000.0, 0.01])
-    plain = small("VoronoiSVC", feature_scale=[1.0, 1.0]).fit(X, Y)
-    scaled = small("VoronoiSVC", feature_scale=list(1 / units)).fit(X * units, Y)
-    limits = np.array([[0.0, 1.0], [0.0, 1.0]])
-    a = PartitionDisplay.from_estimator(plain, limits=limits, resolution=50)
-    b = PartitionDisplay.from_estimator(scaled, limits=limits * units[:, None], resolution=50)
-    assert (a.cells == b.cells).mean() > 0.99
-    assert ((a.values > 0) == (b.values > 0)).mean() > 0.99

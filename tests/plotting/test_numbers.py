@@ -2,7 +2,6 @@
 
 import re
 
-import dask.array as da
 import numpy as np
 import pytest
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
@@ -14,7 +13,6 @@ from daskls.plotting import (
     PartitionDisplay,
     ReportDisplay,
 )
-from daskls.plotting.evaluation import evaluate
 
 PANELS = ["answers", "residuals", "features", "partition", "errors"]
 OF_CLASSES = ("class", "confusion", "calibration", "accuracy", "validation error", "%")
@@ -132,14 +130,3 @@ def test_residuals_are_those_of_the_predictions(plane):
         (dots,) = axes[name].collections
         drawn, both = dots.get_offsets(), np.stack([found, expected], axis=1)
         np.testing.assert_allclose(drawn[drawn[:, 0].argsort()], both[both[:, 0].argsort()])
-
-
-def test_of_many_rows_the_client_takes_some(plane, monkeypatch):
-    monkeypatch.setattr("daskls.plotting.evaluation.MOST_ROWS", 400)
-    X, y = rows(2000, 1)
-    found = evaluate(plane, da.from_array(X, (300, -1)), da.from_array(y, 300))
-    assert found.scores.n_rows == 2000
-    assert found.scores.r2[0] == pytest.approx(plane.score(X, y))
-    np.testing.assert_array_equal(found.rows, X[::5])
-    np.testing.assert_array_equal(found.true, y[::5])
-    np.testing.assert_array_equal(found.predicted, plane.predict(X)[::5])

@@ -29,11 +29,3 @@ def test_without_matplotlib_there_is_no_picture(model, monkeypatch):
     shown = model._repr_html_()
     assert "600 rows, 2 features" in shown
     assert "<img" not in shown
-
-
-def test_a_model_that_is_gone_is_named(tmp_path):
-    model = VoronoiSVC(C=1, gamma=1, store=tmp_path / "model.zarr", random_state=0).fit(X, Y)
-    (tmp_path / "model.zarr").rename(tmp_path / "elsewhere.zarr")
-    shown = model._repr_html_()
-    assert "rows trained on" not in shown
-    assert "model.zarr" in shown

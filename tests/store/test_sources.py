@@ -78,10 +78,6 @@ def describe(path, change):
     "change",
     [
         lambda c: c.update(shape=[2**40, 2]),
-        lambda c: (
-            c.update(shape=[2**40, 2]),
-            c["chunk_grid"]["configuration"].update(chunk_shape=[2**40, 2]),
-        ),
         lambda c: c["chunk_grid"]["configuration"].update(chunk_shape=[2**34, 2]),
         lambda c: c.update(shape=[2000, 2**40]),
     ],
