@@ -167,8 +167,9 @@ def test_no_process_holds_a_quarter_of_X_for_other_models(
     model, every, paths, fresh_client, tmp_path
 ):
     X, y, nbytes = paths
-    # Imports are no data.
-    clone(model).fit(*checkers(2000)).predict(da.zeros((10, 2)))
+    if hasattr(model, "cv"):
+        # Imports are no data; a sample's first fit would leave workers too full for a second.
+        clone(model).fit(*checkers(2000)).predict(da.zeros((10, 2)))
     weights = (np.arange(N_CHUNKS * CHUNK_ROWS) % every == 0).astype(float)
     with Watch(fresh_client, nbytes):
         model.set_params(store=tmp_path / "m").fit(X, y, weights)
