@@ -1,4 +1,4 @@
-"""A campaign that attacks fits and predictions on a cluster: killed processes, full disks.
+"""A campaign that attacks fits and predictions on a cluster: killed processes, lost clusters.
 
 Its trials are drawn by a seed; it writes one JSON line a trial, and a table of what came of them.
 `PYTHONPATH=tests python -m chaos --help`; the tests run a short form. Damaged files by the hundred

@@ -25,8 +25,6 @@ def main(arguments=None):
     results = Path(options.results)
     journal = Journal(results / "chaos_faults.jsonl")
     numbers = sorted(set(range(options.trials)) - journal.done(options.seed))
-    if options.like:
-        numbers = [n for n in numbers if set(campaign.draw(n)[:3]) & set(options.like)]
     campaign.prepare({campaign.draw(trial)[2] for trial in numbers})
     with ThreadPoolExecutor(options.jobs) as pool:
         for record in pool.map(campaign.run, numbers):
@@ -39,7 +37,6 @@ def parse(arguments):
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
     parser.add_argument("--trials", type=int, default=480, help="how many, from number 0")
     parser.add_argument("--only", type=int, nargs="+", help="these numbers, and print them")
-    parser.add_argument("--like", nargs="+", help="kinds, stages, estimators: trials of these")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="trials that run at once")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds without progress")

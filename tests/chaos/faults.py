@@ -1,4 +1,4 @@
-"""Faults while a cluster works: killed and stopped processes, closed clusters, full disks.
+"""Faults while a cluster works: killed and stopped processes, closed clusters.
 
 A trial is a session of its own: two workers, a client, a fit or a prediction, and one fault at a
 moment drawn uniformly over the length of an undisturbed run. Then the same is asked again.
@@ -15,11 +15,9 @@ import numpy as np
 import daskls
 from chaos import methods
 from chaos.clients import PATIENCE, SessionProcess
-from chaos.disks import SmallDisk, can_mount
 from chaos.outcomes import classify, outcome_of
 
-DISK = ("full disk", "read-only")
-KINDS = ("kill", "pause", "restart", "close", "client kill", "Ctrl-C", *DISK)
+KINDS = ("kill", "pause", "restart", "close", "client kill", "Ctrl-C")
 STAGES = ("fit", "predict")
 COMBINATIONS = tuple(
     (kind, stage, name) for kind in KINDS for stage in STAGES for name in methods.NAMES
@@ -46,24 +44,17 @@ class FaultCampaign:
         self.size, self.part = ("small", 8) if is_short else ("large", 1)
         self.folder.mkdir(parents=True, exist_ok=True)
         methods.many_small_tasks()
-        self.has_disks = can_mount(self.folder)
         self.reference = {}
 
     def about(self):
-        skipped = "" if self.has_disks else f" This machine cannot mount: no {' nor '.join(DISK)}."
         return (
             "Two workers of one thread, a client in a process of its own; one fault at a moment "
-            "drawn uniformly over the length of an undisturbed run, half of the runs on workers "
-            "that have not imported daskls yet. The classes are those of the disturbed run; "
-            '"ours" is a client that the trial killed. Then the same is asked again, in the same '
-            "session or in a new one (there too where the session's cluster is lost, and a "
-            "clear error said so), and the last columns say whether its bits are those of an "
-            f"undisturbed run. Hung: {self.limit_s:g} s without progress; Dask's setting "
-            f"`daskls.patience` is {PATIENCE}.{skipped} Seed {self.seed}."
+            "drawn over the length of an undisturbed run, half of the runs on workers that have "
+            'not imported daskls yet. "ours" is a client that the trial killed. Then the same is '
+            "asked again, in the same session or in a new one: the last columns say whether the "
+            f"bits are those of an undisturbed run. Hung: {self.limit_s:g} s without progress; "
+            f"`daskls.patience` is {PATIENCE}. Seed {self.seed}."
         )
-
-    def data_for(self, name):
-        return methods.write_data(self.folder, self.size, name)
 
     def prepare(self, names=methods.NAMES):
         """Run each estimator undisturbed, for its bits and its lengths; kept in the folder."""
@@ -86,15 +77,18 @@ class FaultCampaign:
         found, asked = {}, {"store": str(store), "data": self._fit_fields(name)}
         session = SessionProcess(scratch)
         try:
-            fit = {"name": name, "size": self.size, "data": self.data_for(name)}
+            fit = {
+                "name": name,
+                "size": self.size,
+                "data": methods.write_data(self.folder, self.size, name),
+            }
             _, found["fit cold_s"] = self._undisturbed(session, "fit", **fit, store=str(store))
             _, found["fit_s"] = self._undisturbed(
                 session, "fit", **fit, store=str(scratch / "again")
             )
-            for way in ("labels", "score"):
-                found[way], found[f"{way}_s"] = self._undisturbed(
-                    session, "predict", way=way, target=str(scratch / "labels"), **asked
-                )
+            found["predict"], found["predict_s"] = self._undisturbed(
+                session, "predict", target=str(scratch / "labels"), **asked
+            )
         finally:
             session.end()
         found["fit"] = methods.digest(daskls.load(store))
@@ -132,13 +126,9 @@ class Trial:
         ]
         self.how = str(rng.choice(ways))
         self.is_warm, self.in_session = (bool(rng.integers(2)) for _ in range(2))
-        way = ("labels", "score")[rng.integers(2)]
-        # A score writes nothing.
-        self.way = "labels" if self.kind in DISK else way
         self.share, self.victims = float(rng.random()), rng.permutation(2).tolist()
         self.in_session = self.in_session and not {self.kind, self.how} & {*NO_SESSION}
         self.folder = campaign.folder / f"fault-{campaign.seed}-{number}"
-        self.disk = None
 
     @property
     def reference(self):
@@ -148,8 +138,7 @@ class Trial:
     def moment_s(self):
         """When the fault comes, in seconds after the start."""
         cold_s = 0.0 if self.is_warm else self.reference["fit cold_s"] - self.reference["fit_s"]
-        length = self.reference[f"{self.way if self.stage == 'predict' else 'fit'}_s"]
-        return self.share * (length + max(cold_s, 0.0))
+        return self.share * (self.reference[f"{self.stage}_s"] + max(cold_s, 0.0))
 
     def run(self):
         """Run the trial; return its record."""
@@ -157,22 +146,24 @@ class Trial:
         about = {
             **{"campaign": "faults", "seed": self.campaign.seed, "trial": self.number},
             **{"kind": self.kind, "how": self.how, "stage": self.stage, "estimator": self.name},
-            **{"way": self.way if self.stage == "predict" else "", "warm": self.is_warm},
+            "warm": self.is_warm,
             **{"moment": f"{self.how} at {self.moment_s:.2f} s, {self.share:.0%}"},
             "then_in": "session" if self.in_session else "new session",
         }
-        if self.kind in DISK and not self.campaign.has_disks:
-            return {**about, "outcome": "skipped", "again": "same bits", "message": "no mount"}
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         try:
             return {**about, **self._observe(), "seconds": round(time.monotonic() - began, 1)}
         finally:
-            self._clean()
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _observe(self):
         """Disturb a run, ask again; return the classes and what was said."""
-        self._make_place()
+        self.place = self.folder / "place"
+        self.place.mkdir()
+        self.store, self.target = self.place / "store", self.place / "labels"
+        if self.stage == "predict":
+            shutil.copytree(self.campaign.folder / f"model-{self.name}", self.store)
         session = SessionProcess(self.folder)
         try:
             if self.is_warm:
@@ -181,23 +172,13 @@ class Trial:
             again = self._again(session)
         finally:
             session.end()
-        expected = self.reference[self.way if self.stage == "predict" else "fit"]
+        expected = self.reference[self.stage]
         return {
             **{"done": done, "outcome": classify(first, expected), "error": first.name},
             **{"message": first.message, "where": first.where},
             **{"again": classify(again, expected), "again_error": again.name},
             **{"again_message": again.message, "again_where": again.where},
         }
-
-    def _make_place(self):
-        """Make the folder of the store, on a disk of its own where that is to be disturbed."""
-        self.place = self.folder / "place"
-        if self.kind in DISK:
-            self.disk = SmallDisk(self.place)
-        self.place.mkdir(exist_ok=True)
-        self.store, self.target = self.place / "store", self.place / "labels"
-        if self.stage == "predict":
-            shutil.copytree(self.campaign.folder / f"model-{self.name}", self.store)
 
     def _warm_up(self, session):
         """Let the workers import and compile."""
@@ -210,14 +191,11 @@ class Trial:
     def _send(self, session):
         """Ask for the fit or the prediction."""
         if self.stage == "fit":
-            fit = {
-                "name": self.name,
-                "size": self.campaign.size,
-                "data": self.campaign.data_for(self.name),
-            }
-            return session.send("fit", **fit, store=str(self.store))
+            size = self.campaign.size
+            data = methods.write_data(self.campaign.folder, size, self.name)
+            return session.send("fit", name=self.name, size=size, data=data, store=str(self.store))
         asked = {"data": self.campaign._fit_fields(self.name), "target": str(self.target)}
-        return session.send("predict", way=self.way, store=str(self.store), **asked)
+        return session.send("predict", store=str(self.store), **asked)
 
     def _disturb(self, session):
         """Run with the fault; return the Result, and what the fault did."""
@@ -229,7 +207,8 @@ class Trial:
         result, seconds = session.result(self.campaign.limit_s, self.place)
         if seconds is not None and seconds < self.moment_s:
             done = f"too late: {done}"
-        self._undo(session)
+        if self.kind == "pause":
+            session.signal_workers(signal.SIGCONT, [0, 1])
         return self._valued(result), done
 
     def _do_fault(self, session):
@@ -240,9 +219,7 @@ class Trial:
             return session.send(self.kind, how=self.how or "restart") or self.kind
         if self.kind == "client kill":
             return session.kill() or "killed"
-        if self.kind == "Ctrl-C":
-            return session.kill(signal.SIGINT, group=self.how == "all processes") or "interrupted"
-        return self.disk.fill() if self.kind == "full disk" else self.disk.forbid()
+        return session.kill(signal.SIGINT, group=self.how == "all processes") or "interrupted"
 
     def _do_to_workers(self, session):
         """Kill or stop workers; a worker that comes back may be killed again."""
@@ -256,15 +233,6 @@ class Trial:
             time.sleep(PAUSE_S)
             session.signal_workers(signal.SIGCONT, places)
         return f"{n} workers"
-
-    def _undo(self, session):
-        """Give back what the fault took."""
-        if self.kind == "full disk":
-            self.disk.free()
-        elif self.kind == "read-only":
-            self.disk.allow()
-        elif self.kind == "pause":
-            session.signal_workers(signal.SIGCONT, [0, 1])
 
     def _valued(self, result):
         if result.kind != "value" or self.stage == "predict":
@@ -287,8 +255,3 @@ class Trial:
             return self._valued(other.result(self.campaign.limit_s, self.place)[0])
         finally:
             other.end()
-
-    def _clean(self):
-        if self.disk is not None:
-            self.disk.unmount()
-        shutil.rmtree(self.folder, ignore_errors=True)

@@ -96,13 +96,11 @@ def has_failed(record):
 
 
 def write_table(path, about, records):
-    parts = [table(records, by) for by in ("kind", "estimator", "stage")]
-    failed = [record for record in records if has_failed(record)]
-    if failed:
-        parts += ["## What failed\n", *map(failure_line, failed)]
-    text = f"# Faults while a cluster works\n\n{about}\n\n" + "\n".join(parts)
-    path.write_text(text)
-    print(text.partition("## What failed")[0], f"{len(failed)} failed: see {path}")
+    tables = [table(records, by) for by in ("kind", "estimator", "stage")]
+    failed = [json.dumps(record) + "\n" for record in records if has_failed(record)]
+    text = "\n".join([f"# Faults while a cluster works\n\n{about}\n", *tables])
+    path.write_text("\n".join([text, *(["## What failed\n", *failed] if failed else [])]))
+    print(text, f"{len(failed)} failed: see {path}")
 
 
 def table(records, by):
@@ -122,16 +120,3 @@ def _counts(records):
     classes = Counter(record["outcome"] for record in records)
     same = sum(record["again"] == "same bits" for record in records)
     return [*(classes[name] for name in CLASSES), same, len(records) - same]
-
-
-def failure_line(record):
-    command = f"python -m chaos --seed {record['seed']}"
-    first = record["outcome"] in FAILED
-    said = record["message" if first else "again_message"]
-    error, where = (record[("" if first else "again_") + name] for name in ("error", "where"))
-    drawn = (record["kind"], record["estimator"], record["stage"])
-    return (
-        f"- `{command} --only {record['trial']}`: {', '.join(drawn)}; "
-        f"{record['moment']}. {record['outcome']}, then "
-        f"{record['again']}: {error} {said[:300]!r} ({where})\n"
-    )

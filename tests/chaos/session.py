@@ -82,11 +82,12 @@ class Session:
         """Train a model in a store."""
         methods.fit(name, size, data, store=store, client=self.client)
 
-    def predict(self, way, store, data, target):
-        """Ask a model: its labels into a Zarr array, or its score."""
+    def predict(self, store, data, target):
+        """Ask a model: its labels into a Zarr array."""
         model = daskls.load(store, client=self.client)
         methods.block_a_chunk(data)
-        return methods.ask(model, way, data, target)
+        model.predict_to_zarr(f"{data}/X", target)
+        return methods.digest_of_labels(target)
 
 
 def main():

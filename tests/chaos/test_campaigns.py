@@ -16,26 +16,23 @@ CLEAR = "The file /a/b is damaged. Copy or train the model again."
 
 def test_faults_while_a_cluster_works(tmp_path):
     command = [sys.executable, "-m", "chaos", "--folder", tmp_path / "w", "--results", tmp_path]
-    options = ("--short", "--jobs", "1", "--trials", "4", "--seed", "4")
+    options = ("--short", "--jobs", "1", "--trials", "2", "--seed", "4")
     done = subprocess.run([*command, *options], env=python_env(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (tmp_path / "chaos_faults.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines if has_failed(json.loads(line))] == []
-    assert len(lines) == 4
+    assert len(lines) == 2
     assert "0 failed" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("result", "seen"),
     [
-        (Result("value", value="bits"), "same bits"),
         (Result("value", value="other bits"), "wrong"),
         (Result("daskls", message=CLEAR), "clear"),
         (Result("daskls", message="Damaged."), "unclear"),
         (Result("daskls", message=CLEAR + " " * 2000), "unclear"),
         (Result("error", message=CLEAR), "unclear"),
-        (Result("interrupt"), "clear"),
-        (Result("hung"), "hung"),
         (Result("signal"), "crashed"),
     ],
 )

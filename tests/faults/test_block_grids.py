@@ -3,11 +3,9 @@
 import dask
 import dask.array as da
 import pytest
-from small import tiny_tasks
 from support import Calls, checkers, model_bits, small_svc
 from writes import stop_fit
 
-from daskls.run.blocks import BlockRows
 from daskls.store import exchange
 from daskls.store.exchange import stored_grids
 
@@ -38,15 +36,3 @@ def test_a_fit_on_other_chunks_goes_on_in_the_blocks_of_the_first(
         assert model_bits(small_svc(store=store).fit(*rows(*chunks))) == undisturbed
     # What was written stays, whichever blocks it were.
     assert len(written.keys) == len(set(written.keys)) == 12 - n_blocks
-
-
-def test_blocks_that_are_too_large_for_less_memory_are_given_up(tmp_path, undisturbed, monkeypatch):
-    store = tmp_path / "m"
-    with tiny_tasks(BLOCK_NBYTES=16 * 600):
-        stop_at(store, "block-", 1)
-    assert stored_grids(store) == [(600, 600)]
-    planned = BlockRows.planned
-    monkeypatch.setattr(
-        BlockRows, "planned", lambda self, _, grids: planned(self, 16 * 2000, grids)
-    )
-    assert model_bits(small_svc(store=store).fit(*rows(*[100] * 12))) == undisturbed

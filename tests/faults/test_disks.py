@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import shutil
 import subprocess
 import tempfile
@@ -147,16 +146,9 @@ def mounted(folder, options):
         path.rmdir()
 
 
-@contextmanager
-def read_only(folder):
-    with mounted(folder, "ro") as path:
-        yield path
-
-
 REFUSALS = {
     below_a_file: "file is in the way",
     forbidden: "may not write",
-    read_only: "read-only disk",
 }
 
 
@@ -225,32 +217,6 @@ def test_a_disk_that_fills(write, n_pages, folder, model, files):
         write(where, model, files)
         if write in (fit_numpy, fit_dask, save):
             assert_same_model(model, where / "m")
-
-
-def test_files_as_large_as_allowed(model, tmp_path):
-    # A limit on each file needs no right to mount: this runs everywhere.
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    try:
-        with pytest.raises(StoreError, match=r"larger than.*ulimit.*save again") as error:
-            model.save(tmp_path / "m")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert_one_sentence(error, tmp_path / "m")
-    assert list(tmp_path.iterdir()) == []
-    model.save(tmp_path / "m")
-    assert_same_model(model, tmp_path / "m")
-
-
-@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS])
-def test_a_disk_that_cannot_be_waited_for_holds_a_model_all_the_same(
-    number, data, undisturbed, monkeypatch, tmp_path
-):
-    def refuse(descriptor):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    assert_same_model(undisturbed, small_svc(store=tmp_path / "m").fit(*data))
 
 
 def test_a_root_that_does_not_reach_the_disk_is_told(data, monkeypatch, tmp_path):

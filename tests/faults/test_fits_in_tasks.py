@@ -1,10 +1,8 @@
 """A fit inside a task leaves its slot while it waits: more fits than slots all end."""
 
-import joblib
 import numpy as np
 import pytest
 from distributed import Client, wait
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from support import checkers, model_bits, small_svc, start_cluster
 
 # A fit here takes a blink: what has not ended by then waits for itself.
@@ -48,20 +46,3 @@ def wait_for(client, futures):
     with client.as_current():
         done = wait(futures, timeout=ENDS_S)
     assert not done.not_done
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("search", ["grid", "cross_val_score"])
-def test_searches_under_joblibs_dask_back_end_end(client, search):
-    X, y = checkers(300)
-
-    def run():
-        if search == "cross_val_score":
-            return cross_val_score(small_svc(), X, y, cv=4)
-        found = GridSearchCV(small_svc(), {"gamma": [1.0, 20.0]}, cv=2)
-        return found.fit(X, y).cv_results_["mean_test_score"]
-
-    with client.as_current(), joblib.parallel_config(backend="dask", wait_for_workers_timeout=10):
-        found = run()
-    with joblib.parallel_config(backend="sequential"):
-        np.testing.assert_array_equal(found, run())

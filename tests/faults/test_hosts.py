@@ -92,19 +92,6 @@ def until_written(store, pattern):
         time.sleep(0.02)
 
 
-# One of each family; all twelve took a quarter of an hour beside other work, and were the same.
-@pytest.mark.parametrize("name", ["VoronoiSVC", "FalkSVC", "LandmarkSVC", "LocalSamplingSVC"])
-def test_a_fit_over_two_hosts_is_that_of_one_machine(network, name):
-    found, env, rows = network
-    store = f"s3://{s3.BUCKET}/{name}"
-    X, y = data()
-    expected = digest_of(small(name).fit(X, y))
-    with cluster(found, env):
-        assert answer(fit_on(found[0], found, env, name, rows, store)) == expected
-    # By one that has never seen the rows.
-    assert predict_on(found[1], env, store) == expected
-
-
 def test_workers_and_clients_are_killed(network):
     found, env, rows = network
     store = f"s3://{s3.BUCKET}/killed"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from daskls.live.map import SIDE, draw_map
-from daskls.partition.space import VoronoiCells, grow_forest
+from daskls.partition.space import grow_forest
 from daskls.partition.tree import route_rows
 
 
@@ -62,28 +62,3 @@ def test_more_features_are_shown_in_their_components():
     shares = np.bincount(leaves) / len(X)
     own = [area(drawn.polygons[region]) for region in drawn.region_of]
     np.testing.assert_allclose(own, shares, atol=0.002)
-
-
-def test_one_feature_is_shown_as_strips():
-    X = np.random.default_rng(0).random((1000, 1))
-    drawn = draw_map(forest(X, 100), X, ["a"])
-    assert all(np.ptp(np.array(polygon)[:, 1]) == SIDE for polygon in drawn.polygons)
-    assert sum(map(area, drawn.polygons)) == pytest.approx(1, abs=0.01)
-
-
-def test_points_and_several_partitions():
-    rng = np.random.default_rng(0)
-    X = rng.random((2000, 2))
-    cells = VoronoiCells(X.mean(axis=0), X[:9] - X.mean(axis=0))
-    drawn = draw_map(cells, X, ["a", "b"])
-    own = [area(drawn.polygons[region]) for region in drawn.region_of]
-    np.testing.assert_allclose(own, np.bincount(cells.nearest(X)) / len(X), atol=0.002)
-    for width in (2, 3):
-        X = rng.random((2000, width))
-        space = forest(X, 200, n_partitions=2)
-        drawn = draw_map(space, X, list("abc"))
-        assert drawn.note.startswith("partition 1 of 2")
-        assert len(drawn.region_of) == space.n_leaves
-        first = space.trees[0].n_leaves
-        assert set(drawn.region_of[first:]) == {-1}
-        assert min(drawn.region_of[:first]) >= 0

@@ -1,6 +1,5 @@
 """The page /daskls: what it shows in the middle of a fit, by its websocket; and what it needs."""
 
-import json
 import os
 import re
 import subprocess
@@ -8,23 +7,19 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from urllib.request import urlopen
 
 import dask
 import dask.array as da
-import numpy as np
 import pytest
 from bokeh.client import pull_session
 from bokeh.models import Div
 from distributed import Client
-from small import small
 from support import assert_same_model, checkers, python_env, slowly, small_svc, start_cluster
 
 from daskls.estimators import view
 from daskls.live.dashboard import announce, plugin_of
-from daskls.live.record import TOPIC, mean_error, report_cells
-from daskls.live.view import PALETTE, top_error
-from daskls.records import CellReport
+from daskls.live.record import TOPIC, mean_error
+from daskls.live.view import PALETTE
 
 pytestmark = pytest.mark.slow
 
@@ -136,72 +131,12 @@ def test_the_page_shows_a_fit_in_its_middle_and_at_its_end(cluster, client, tmp_
     assert set(colors) <= set(PALETTE)
 
 
-def test_the_page_of_a_regressor_speaks_of_numbers(cluster, client, tmp_path):
-    model, y = small("VoronoiSVR", cell_size=100), 50 + 3 * X[:, 0] + 0.5 * Y
-    with fitting(client, tmp_path / "rows", model, y):
-        wait_until(lambda: records(cluster) and records(cluster)[0].ended is None)
-        wait_until(lambda: records(cluster)[0].map is not None)
-    (record,) = records(cluster)
-    assert record.error == pytest.approx(
-        np.average(model.fit_report_.validation_error, weights=model.fit_report_.n_rows)
-    )
-    assert 0 < record.error < 1
-    texts, _ = told(cluster)
-    assert "VoronoiSVR: 600 rows, 2 features" in texts
-    assert f"R2 of held-out rows: <b>{1 - record.error:.4f}</b>" in texts
-    assert "validation error" not in texts
-    titles = re.findall("<title>(.*?)</title>", texts)
-    assert len(titles) == model.n_cells_
-    for words in titles:
-        assert words.startswith("1 cell(s) trained, squared error / variance ")
-    *_, top, label = re.findall(r"<text [^>]*>([^<]*)</text>", texts)
-    assert label == "squared error / variance of y"
-    assert top == f"{top_error(record.regions()[1], record.measure):.2g}"
-
-
-def test_two_fits_at_once_and_one_after(cluster, client, tmp_path):
-    with fitting(client, tmp_path / "a"):
-        wait_until(lambda: len(plugin_of(cluster.scheduler).fits) == 1)
-        with Client(cluster) as other:
-            with fitting(other, tmp_path / "b", random_state=1):
-                wait_until(lambda: len(plugin_of(cluster.scheduler).fits) == 2)
-                texts, _ = told(cluster)
-                assert texts.count("VoronoiSVC: 600 rows") == 2
-            # The other goes on, and is listened to.
-            assert len(plugin_of(cluster.scheduler).fits) == 1
-            assert "daskls" in cluster.scheduler.plugins
-    assert "daskls" not in cluster.scheduler.plugins
-    pages = [a for a in cluster.scheduler.http_application.applications if is_ours(a)]
-    assert len(pages) == 1
-
-
-def is_ours(application):
-    return "/daskls" in getattr(application, "app_paths", ())
-
-
 def test_a_client_that_is_gone_ends_its_fits(cluster):
     with Client(cluster) as gone:
         gone.run_on_scheduler(announce, "one", gone.id, "VoronoiSVC", "classes", None, [])
         assert "daskls" in cluster.scheduler.plugins
     wait_until(lambda: "daskls" not in cluster.scheduler.plugins)
     assert records(cluster)[0].ended == "stopped"
-
-
-def tell(root):
-    report_cells(root, 3, 3, [CellReport(3, 3, 10, 2, 1.0, validation_error=0.5)])
-
-
-def test_a_worker_tells_counts_and_numbers_of_leaves_alone(cluster, client):
-    client.submit(tell, "one", pure=False).result()
-
-    def ours():
-        # An earlier fit's last words may come first.
-        events = [event.get("bundles", ()) for _, event in cluster.scheduler.get_events(TOPIC)]
-        return [own for bundles in events for own in bundles if own[0] == "one"]
-
-    wait_until(ours)
-    (told,) = json.loads(json.dumps(ours()))
-    assert told == ["one", 3, 3, [[3], [1.0], [10.0], [10.0], [0.0], [5.0]]]
 
 
 def test_the_model_is_the_same_without_it(cluster, client, tmp_path):
@@ -218,38 +153,30 @@ def test_the_model_is_the_same_without_it(cluster, client, tmp_path):
 
 # Schedulers of their own
 
-BLOCK = "import sys\nsys.modules[{!r}] = None\n"
-
 
 @contextmanager
-def own_scheduler(folder, *options, without=None):
+def own_scheduler(folder, *options):
     """Start a scheduler and a worker as processes; yield its client."""
     file = folder / "scheduler.json"
-    options = ["--port", "0", "--dashboard-address", ":0", *options]
-    if without is not None:
-        (folder / "block.py").write_text(BLOCK.format(without))
-        # Before the scheduler's own imports.
-        (folder / "sitecustomize.py").write_text(BLOCK.format(without))
-    hidden = python_env(PYTHONPATH=f"{folder}:{python_env()['PYTHONPATH']}")
-    scheduler = start("scheduler", "--scheduler-file", file, *options, env=hidden)
-    worker = start("worker", "--scheduler-file", file, "--no-dashboard", "--nthreads", "1")
+    address = ("--port", "0", "--dashboard-address", ":0")
+    started = [
+        start("scheduler", "--scheduler-file", file, *address, *options),
+        start("worker", "--scheduler-file", file, "--no-dashboard", "--nthreads", "1"),
+    ]
     try:
         wait_until(lambda: file.exists() and file.read_text().endswith("}"))
         with Client(scheduler_file=str(file), timeout=GIVEN_S) as client:
             yield client
     finally:
-        for process in (worker, scheduler):
+        for process in reversed(started):
             process.terminate()
             process.wait(GIVEN_S)
 
 
-def start(what, *args, env=None):
-    return subprocess.Popen(
-        [sys.executable, "-m", "dask", what, *map(str, args)],
-        env=env or python_env(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+def start(what, *args):
+    command = [sys.executable, "-m", "dask", what, *map(str, args)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command, env=python_env(), **quiet)
 
 
 def slow_rows():
@@ -257,40 +184,9 @@ def slow_rows():
     return da.from_array(X, chunks=(200, 2)).map_blocks(slowly, meta=X[:0])
 
 
-@pytest.mark.slow
-def test_the_page_lies_behind_the_dashboards_prefix(tmp_path, capfd):
-    with own_scheduler(tmp_path, "--dashboard-prefix", "mine") as client:
-        small_svc(client=client, verbose=1).fit(slow_rows(), Y)
-        (line,) = [own for own in capfd.readouterr().err.splitlines() if "Live view" in own]
-        link = line.split()[-1]
-        assert link.endswith("/mine/daskls")
-        session = pull_session(url=link)
-        texts = " ".join(div.text for div in session.document.select({"type": Div}))
-        session.close()
-        assert "The fit has finished" in texts
-        status = link.replace("/mine/daskls", "/mine/status")
-        assert "daskls" in urlopen(status).read().decode()
-
-
-@pytest.mark.parametrize(
-    ("options", "without", "why"),
-    [
-        pytest.param(
-            *(["--no-dashboard"], None, "the scheduler has no dashboard"), marks=pytest.mark.slow
-        ),
-        pytest.param([], "bokeh", "the scheduler lacks bokeh", marks=pytest.mark.slow),
-        # Without any daskls a scheduler cannot read the tasks of a fit.
-        pytest.param(
-            *([], "daskls.live.dashboard", "the scheduler cannot import daskls.live"),
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_without_a_page_the_fit_runs_and_says_so_once(
-    tmp_path, capfd, caplog, options, without, why
-):
-    expected = small_svc().fit(X, Y)
-    with own_scheduler(tmp_path, *options, without=without) as client:
+def test_without_a_page_the_fit_runs_and_says_so_once(tmp_path, capfd, caplog):
+    expected, why = small_svc().fit(X, Y), "the scheduler has no dashboard"
+    with own_scheduler(tmp_path, "--no-dashboard") as client:
         with caplog.at_level("INFO", "daskls"):
             small_svc(client=client).fit(slow_rows(), Y)
         # Who does not ask finds it in the log.
@@ -300,7 +196,6 @@ def test_without_a_page_the_fit_runs_and_says_so_once(
         for _ in range(2):
             model = small_svc(client=client, verbose=1).fit(slow_rows(), Y)
     assert_same_model(model, expected)
-    lines = [line for line in capfd.readouterr().err.splitlines() if "Live view" in line]
-    assert len(lines) == 1
-    assert why in lines[0]
-    assert lines[0].endswith("The fit continues without it.")
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if "Live view" in line]
+    assert why in line
+    assert line.endswith("The fit continues without it.")

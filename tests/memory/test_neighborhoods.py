@@ -27,13 +27,9 @@ from daskls.neighbors.approximate import (
 )
 from daskls.neighbors.graph import GraphSearch
 from daskls.neighbors.search import find_nearest
-from daskls.plan.bundles import cell_nbytes
 from daskls.records import SolverSpec
 from daskls.run import regroup
 from daskls.run.contract import Fit
-from daskls.solvers.base import BLANK_REPORT, Neighborhood
-from daskls.solvers.hinge.neighborhood import fit_label
-from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.layout import Root
 from daskls.store.leaves import open_leaves
 
@@ -86,21 +82,6 @@ def test_training_neighborhoods_of_numbers(k, batch, d, width, largest_C, tmp_pa
     spec = SolverSpec(C=costs, fit_intercept=True, loss="squared_error", target="numbers")
     neighbors = Falk((k,), selection="each", percentiles=(90.0,))
     check_training(path, spec, neighbors, centers, batch, (d, width), 8 * width)
-
-
-@pytest.mark.parametrize("search", few(["full", "refine"]))
-@pytest.mark.parametrize(("k", "d", "n_classes"), few([(1000, 10, 4), (1000, 4, 2), (700, 60, 2)]))
-def test_candidates_of_a_query(k, d, n_classes, search):
-    X, y = rows_of(k, d, n_classes)
-    spec = SolverSpec(C=(1.0, 4.0, 16.0), tol=1e9, fit_intercept=True, search=search)
-    near = Neighborhood(X, y, np.ones(k), k, spec, (50.0, 10.0), (0,))
-    solver = find_neighborhood_solver(spec)
-    projected = cell_nbytes(TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, spec), k)
-    for run in (
-        lambda: solver.fit_neighborhood(near, BLANK_REPORT),
-        lambda: fit_label(near, 1, np.ones(k)),
-    ):
-        assert_projected(run, projected, LOOSEST)
 
 
 def check_training(path, spec, neighbors, centers, batch, shape, target_nbytes=4):

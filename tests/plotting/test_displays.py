@@ -4,13 +4,10 @@ import sys
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
-from small import small
 from support import PAPERS
 
 import daskls
 from daskls.datasets import make_checkerboard
-from daskls.errors import DataError, ParameterError
 from daskls.plotting import CellDisplay, GridDisplay, PartitionDisplay
 
 
@@ -28,14 +25,6 @@ def halves():
     return model, X, y
 
 
-@pytest.fixture(scope="module")
-def three():
-    """Three classes of five features, apart by the first."""
-    X = np.random.default_rng(0).normal(size=(900, 5))
-    y = np.digitize(X[:, 0], [-0.5, 0.5])
-    return papers(450, cv=2, C=[10], gamma=[0.1], random_state=0).fit(X, y), X, y
-
-
 def test_partition_draws_every_cell_and_the_boundary(halves):
     model, X, y = halves
     display = PartitionDisplay.from_estimator(model, X=X, y=y).plot()
@@ -47,19 +36,6 @@ def test_partition_draws_every_cell_and_the_boundary(halves):
     assert len(inside) > 50
     assert np.median(np.abs(inside[:, 0] - 0.5)) < 0.01
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["left", "right"]
-
-
-def test_partition_colors_by_class_and_by_report(halves):
-    model, X, _ = halves
-    _, (left, right) = plt.subplots(1, 2)
-    display = PartitionDisplay.from_estimator(model, X=X)
-    display.plot(left, fill="class")
-    assert len(left.images) == 1
-    display.plot(right, fill="n_rows")
-    expected = model.fit_report_.n_rows[display.cells]
-    np.testing.assert_array_equal(display.image_.get_array(), expected)
-    with pytest.raises(ParameterError, match="fill is 'speed'"):
-        display.plot(fill="speed")
 
 
 def test_cells_are_those_of_queries_and_borders_lie_between_them(halves):
@@ -79,20 +55,6 @@ def test_cells_are_those_of_queries_and_borders_lie_between_them(halves):
         assert len(np.unique(space.find(model._reader.transform(sides))[0])) == 2
 
 
-def test_partition_of_more_features_and_classes(three):
-    model, X, y = three
-    with pytest.raises(DataError, match="pass X"):
-        PartitionDisplay.from_estimator(model)
-    display = PartitionDisplay.from_estimator(model, X=X, y=y, features=(0, 3)).plot()
-    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("feature 0", "feature 3")
-    assert set(np.unique(display.values)) == {0, 1, 2}
-    assert len(display.boundary_.levels) == 2
-    with pytest.raises(ParameterError, match="two different numbers from 0 to 4"):
-        PartitionDisplay.from_estimator(model, X=X, features=(0, 5))
-    with pytest.raises(DataError, match=r"\(900, 2\)"):
-        PartitionDisplay.from_estimator(model, X=X[:, :2])
-
-
 def test_grid_of_given_values_counts_the_report(halves):
     model, _, _ = halves
     display = GridDisplay.from_estimator(model).plot()
@@ -108,61 +70,10 @@ def test_grid_of_given_values_counts_the_report(halves):
     )
 
 
-def test_grid_of_scaled_values_finds_edges_where_the_report_does():
-    X, y = make_checkerboard(1200)
-    model = papers(300, cv=3, random_state=0).fit(X, y)
-    display = GridDisplay.from_estimator(model)
-    assert display.counts.shape == (10, 10)
-    assert display.counts.sum() == model.n_cells_
-    inner = display.counts[1:-1, 1:-1].sum()
-    assert inner == np.sum(model.fit_report_.edge == "")
-    display.plot()
-    assert "radius" in display.ax_.get_ylabel()
-    # What no cell tried to the end is white; what a cell chose, it tried to the end.
-    errors = display.image_.get_array()
-    assert errors.mask.any()
-    assert not errors.mask[display.counts > 0].any()
-
-
-def test_grid_of_one_class_cells_is_refused():
-    X = np.random.default_rng(0).random((400, 2))
-    y = np.arange(400) % 2
-    model = papers(200, cv=2, C=1, gamma=1, random_state=0).fit(X + 9 * y[:, None], y)
-    with pytest.raises(DataError, match="one class"):
-        GridDisplay.from_estimator(model)
-
-
-def test_cells_are_histograms_of_the_report(halves):
-    model, _, _ = halves
-    display = CellDisplay.from_estimator(model).plot()
-    assert len(display.axes_) == 3
-    for bars, values in zip(display.bars_, display.values.values(), strict=True):
-        assert sum(bar.get_height() for bar in bars) == len(values)
-    assert len(display.values["n_rows"]) == model.n_cells_
-    _, ax = plt.subplots()
-    assert CellDisplay.from_estimator(model, fields=["seconds"]).plot(ax).ax_ is ax
-    with pytest.raises(ParameterError, match="3 are drawn on: pass one for each"):
-        display.plot(ax)
-    with pytest.raises(ParameterError, match="no number 'edge'"):
-        CellDisplay.from_estimator(model, fields=["edge"])
-
-
 def test_without_matplotlib_the_error_says_what_to_install(halves, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install daskls\[plots\]"):
         CellDisplay.from_estimator(halves[0]).plot()
-
-
-@pytest.mark.parametrize("name", ["RandomChunkSVC", "KernelKNNClassifier"])
-def test_a_model_without_cells_is_drawn_by_its_predictions(name):
-    X, y = make_checkerboard(400)
-    model = small(name).fit(X, y)
-    display = PartitionDisplay.from_estimator(model, X=X, y=y, resolution=50).plot()
-    assert display.cells is display.borders_ is None
-    with pytest.raises(ParameterError, match="fill is 'cell'; it must be 'class', or for a model"):
-        display.plot(fill="cell")
-    with pytest.raises(DataError, match="pass X"):
-        PartitionDisplay.from_estimator(model)
 
 
 def test_grid_draws_the_errors_that_cells_had():
@@ -182,12 +93,3 @@ def test_grid_draws_the_errors_that_cells_had():
     display = GridDisplay.from_estimator(model).plot()
     expected = (errors - best[:, None, None]).mean(axis=0)
     np.testing.assert_allclose(display.image_.get_array(), 100 * expected, atol=1e-5)
-
-
-def test_slices_of_more_features_say_so(three, halves):
-    model, X, y = three
-    display = PartitionDisplay.from_estimator(model, X=X, y=y, features=(0, 3)).plot()
-    assert display.note == "slice: 3 other feature(s) at the mean of X"
-    assert display.note in [text.get_text() for text in display.ax_.texts]
-    model, X, y = halves
-    assert not PartitionDisplay.from_estimator(model, X=X, y=y).plot().ax_.texts

@@ -6,7 +6,7 @@ from small import CLASSIFIERS, PLACES, small
 from support import checkers, few
 
 from daskls import ParameterError
-from daskls.plotting import FeatureDisplay, PartitionDisplay
+from daskls.plotting import FeatureDisplay
 
 pytest.importorskip("matplotlib")
 
@@ -39,27 +39,3 @@ def test_without_a_scale_permutation_is_named(name):
     for ask in (lambda: model.feature_importances_, lambda: FeatureDisplay.from_estimator(model)):
         with pytest.raises((AttributeError, ParameterError), match=r"permutation_importance\("):
             ask()
-
-
-def test_cells_in_a_scale_are_drawn_in_the_units_of_the_data():
-    units = np.array([1000.0, 0.01])
-    plain = small("VoronoiSVC", feature_scale=[1.0, 1.0]).fit(X, Y)
-    scaled = small("VoronoiSVC", feature_scale=list(1 / units)).fit(X * units, Y)
-    limits = np.array([[0.0, 1.0], [0.0, 1.0]])
-    a = PartitionDisplay.from_estimator(plain, limits=limits, resolution=50)
-    b = PartitionDisplay.from_estimator(scaled, limits=limits * units[:, None], resolution=50)
-    assert (a.cells == b.cells).mean() > 0.99
-    assert ((a.values > 0) == (b.values > 0)).mean() > 0.99
-
-
-def test_coded_features_are_drawn_in_their_values():
-    colors = np.random.default_rng(0).integers(0, 3, len(X))
-    rows = np.c_[X[:, 0] ** 4, colors.astype(float)]
-    coded = {"loss": "squared_error", "cv": 5, "feature_coding": "both", "gamma": None}
-    model = small("VoronoiSVC", feature_scale="spread", **coded).fit(rows, Y)
-    assert model._reader.resolved.scale.coding is not None
-    limits = PartitionDisplay.from_estimator(model, resolution=30).limits
-    assert limits[0] == pytest.approx([rows[:, 0].min(), rows[:, 0].max()], abs=0.05)
-    display = PartitionDisplay.from_estimator(model, X=rows, y=Y, resolution=30).plot()
-    assert len(np.unique(display.cells)) > 1
-    assert display.rows_ is not None

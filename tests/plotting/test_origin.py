@@ -1,7 +1,6 @@
 """What a report tells of rows, label and columns, and how good a model is beside no model."""
 
 import dask.array as da
-import dask.dataframe
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +10,6 @@ from sklearn.metrics import roc_auc_score
 from small import small
 
 import daskls
-from daskls.datasets import convert
 from daskls.plotting import ReportDisplay
 from daskls.plotting.evaluation import evaluate, importances_by_shuffling
 from daskls.plotting.plane import columns_of
@@ -44,38 +42,21 @@ def model():
     return small("VoronoiSVC").fit(FRAME, "t", drop="id")
 
 
-def given_as(folder):
-    """Return X, y and what a report calls them, by kind of container."""
-    FRAME.drop(columns="id").to_csv(folder / "rows.csv", index=False)
-    FRAME.drop(columns="id").to_parquet(folder / "rows.parquet", index=False)
-    convert(folder / "rows.csv", folder / "rows.zarr", label="t")
-    X, labels, polars = BARE.to_numpy(), np.array(FRAME.t.tolist()), pytest.importorskip("polars")
-    lazy = dask.dataframe.from_pandas(FRAME.drop(columns="id"), npartitions=2)
-    return {
-        "file": (folder / "rows.csv", "t", " of rows.csv, label t"),
-        "pattern": (str(folder / "*.parquet"), "t", " of *.parquet, label t"),
-        "data set": (folder / "rows.zarr", None, " of rows.zarr, label t"),
-        "frame": (FRAME, "t", " of pandas.DataFrame, label t"),
-        "apart": (FRAME, FRAME.t, " of pandas.DataFrame, label t"),
-        "numbers": (BARE, FRAME.t, " of pandas.DataFrame, label t"),
-        "no name": (BARE, FRAME.t.to_numpy(), " of pandas.DataFrame"),
-        "polars": (polars.from_pandas(BARE), polars.Series("t", FRAME.t), " of polars.DataFrame"),
-        "lazy frame": (lazy, "t", " of dask.DataFrame, label t"),
-        "array": (X, FRAME.t.to_numpy(), " of numpy.ndarray"),
-        "list": (X.tolist(), FRAME.t.tolist(), " of list"),
-        "lazy array": (da.from_array(X), da.from_array(labels), " of dask.Array"),
-    }
-
-
 @pytest.mark.filterwarnings("ignore:.*left out 'id'", "ignore::daskls.AdviceWarning")
 def test_rows_and_label_are_called_as_they_were_given(tmp_path):
-    for kind, (X, y, called) in given_as(tmp_path).items():
+    FRAME.drop(columns="id").to_csv(tmp_path / "rows.csv", index=False)
+    for X, y, called in (
+        (tmp_path / "rows.csv", "t", " of rows.csv, label t"),
+        (FRAME, FRAME.t, " of pandas.DataFrame, label t"),
+        (BARE.to_numpy().tolist(), FRAME.t.tolist(), " of list"),
+        (da.from_array(BARE.to_numpy()), np.array(FRAME.t.tolist()), " of dask.Array"),
+    ):
         own = small("VoronoiSVC").fit(X, y)
-        own.save(tmp_path / f"{kind}.model")
-        for same in (own, daskls.load(tmp_path / f"{kind}.model")):
+        own.save(tmp_path / called)
+        for same in (own, daskls.load(tmp_path / called)):
             title = ReportDisplay.from_estimator(same).title
-            assert title.startswith(f"VoronoiSVC: {N} rows{called}"), kind
-            assert title in same._repr_html_(), kind
+            assert title.startswith(f"VoronoiSVC: {N} rows{called}")
+            assert title in same._repr_html_()
         # A folder may be the name of its user.
         assert str(tmp_path) not in str(own._reader.meta["origin"])
 

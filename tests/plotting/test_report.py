@@ -10,13 +10,13 @@ from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
-from small import CLASSIFIERS, PLACES, small
+from small import CLASSIFIERS, small
 from support import HERE, few, read_plain
 from support import run_cli as run
 
 import daskls
 from daskls.datasets import convert
-from daskls.errors import DataError, GridEdgeWarning, ParameterError, StoreError
+from daskls.errors import DataError, ParameterError
 from daskls.plotting import ReportDisplay
 from daskls.plotting.evaluation import evaluate
 
@@ -80,31 +80,11 @@ def test_every_method_has_a_page(fitted):
     for panel in display.panels:
         ax = display.axes_[panel.name]
         assert [*ax.lines, *ax.patches, *ax.collections, *ax.images], panel.name
-    assert not [note for note in display.notes if "No test set" in note]
-
-
-def test_without_rows_it_draws_what_the_model_tells(fitted):
-    display = ReportDisplay.from_estimator(fitted)
-    display.plot()
-    assert not OF_TEST_ROWS & set(panels(display))
-    assert "accuracy" not in dict(display.facts)
-    assert [note for note in display.notes if "No test set" in note]
-
-
-@pytest.mark.slow
-def test_a_space_of_more_features_is_drawn_as_a_map_of_rows():
-    X, y = rows(300, 0, n_features=4)
-    for name in CLASSIFIERS:
-        own = small(name).fit(X, y)
-        method = own._fitted_method()
-        bare = panels(ReportDisplay.from_estimator(own))
-        given = panels(ReportDisplay.from_estimator(own, X, y))
-        has_cells = method.has_space(own._reader)
-        assert ("partition" in given) == has_cells, name
-        if has_cells and method.space(own._reader).find(X[:1]) is not None:
-            assert "partition" not in bare
-            assert "principal components of the rows given" in given["partition"].note
-            ReportDisplay.from_estimator(own, X, y).plot()
+    # Without rows it draws what the model tells.
+    bare = ReportDisplay.from_estimator(fitted)
+    bare.plot()
+    assert not OF_TEST_ROWS & set(panels(bare))
+    assert [note for note in bare.notes if "No test set" in note]
 
 
 def test_confusion_is_that_of_the_predictions(model):
@@ -175,29 +155,6 @@ def test_a_page_of_html_needs_nothing_else(model, tmp_path):
         assert panel.title in page.words
 
 
-def test_an_existing_file_is_refused_and_kept(model, tmp_path):
-    (tmp_path / "report.html").write_text("mine")
-    with pytest.raises(StoreError, match="exists already; give another path"):
-        ReportDisplay.from_estimator(model).to_html(tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text() == "mine"
-
-
-def test_what_is_given_and_what_is_odd_is_said():
-    X, y = rows(300, 0)
-    # Kernels that are far too wide.
-    with pytest.warns(GridEdgeWarning) as told:
-        wide = small("VoronoiSVC", C=10.0, gamma=[1e-4, 1e-3, 1e-2]).fit(X, y)
-    display = ReportDisplay.from_estimator(wide)
-    given = dict(display.parameters)
-    assert (given["cell_size"], given["cv"], given["loss"]) == ("60", "2", "'hinge'")
-    assert not {"tol", "store", "n_partitions"} & set(given)
-    assert {str(own.message) for own in told} <= set(display.notes)
-    inside = small("VoronoiSVC", C=10.0, gamma=20.0).fit(X, y)
-    assert not [n for n in ReportDisplay.from_estimator(inside).notes if "took" in n]
-    new = np.where(y == "two", "four", y)
-    assert [n for n in ReportDisplay.from_estimator(inside, X, new).notes if "not seen: 1" in n]
-
-
 def test_what_cannot_be_reported_on_is_refused(model):
     X, y = rows(20, 1)
     with pytest.raises(ParameterError, match="is a LogisticRegression"):
@@ -226,28 +183,3 @@ def test_the_command_line_writes_and_prints_it(model, tmp_path):
     assert "No test set was given" in run("report", tmp_path / "model.zarr").stdout
     run("report", tmp_path / "model.zarr", "--label", "y", code=2)
     assert read_plain(tmp_path / "model.zarr" / "root")[0]["complete"]
-
-
-@pytest.mark.parametrize(
-    "name", sorted(set(PLACES) - set(CLASSIFIERS) - {"VoronoiQuantileRegressor"})
-)
-@pytest.mark.parametrize("n_features", [1, 2, 3])
-def test_regressors_with_and_without_cells_are_drawn(name, n_features):
-    X = np.random.default_rng(0).random((300, n_features))
-    y = np.sin(6 * X[:, 0])
-    own = small(name).fit(X, y)
-    display = ReportDisplay.from_estimator(own, X[:100], y[:100]).plot()
-    has_cells = own._fitted_method().has_space(own._reader)
-    assert ("partition" in panels(display)) == (has_cells or n_features < 3)
-    if not has_cells and n_features < 3:
-        assert panels(display)["partition"].note.startswith("Predicted y as")
-        assert display.axes_["partition"].has_data()
-    ReportDisplay.from_estimator(own).plot()
-
-
-def test_reports_of_quantiles_speak_of_their_own_measure():
-    X = np.random.default_rng(0).random((400, 2))
-    model = daskls.VoronoiQuantileRegressor(cell_size=100, quantile=[0.1, 0.5], random_state=0)
-    display = ReportDisplay.from_estimator(model.fit(X, X[:, 0]))
-    assert "in units of the best constant's loss" in panels(display)["errors"].note
-    assert any(note.startswith("No test set was given: the D2") for note in display.notes)

@@ -6,7 +6,6 @@ from reserves import held_out, overlapping
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score, roc_curve
 
-import daskls
 from daskls import ParameterError, VoronoiSVC, VoronoiSVR
 from daskls.methods.held_out import HeldOutRows
 from daskls.plotting import ReportDisplay, RocDisplay
@@ -56,19 +55,6 @@ def test_without_a_bound_it_is_of_values_without_each_row(n_partitions):
     # Nearly that of rows that nobody has seen.
     other = overlapping(6000, seed=7)
     assert abs(area - roc_auc_score(other[1], model.decision_function(other[0]))) < 0.03
-
-
-@pytest.mark.slow
-def test_the_report_has_it_and_tells_the_bound(bounded, tmp_path):
-    bounded.save(tmp_path / "m")
-    display = ReportDisplay.from_estimator(daskls.load(tmp_path / "m")).plot()
-    assert next(iter(display.axes_)) == "roc"
-    assert "did not see" in next(p.note for p in display.panels if p.name == "roc")
-    facts, bound = dict(display.facts), bounded.false_alarm_
-    assert facts["false alarms"].startswith("at most 10 % of off predicted as on")
-    for value in (f"{bound.rank:,} of {bound.n_negatives:,}", f"{bound.threshold:.4g}"):
-        assert value in facts["threshold"]
-    assert "ROC" in display.to_html()
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from falks import small_falk
-from support import checkers, small_svc
+from support import checkers
 
-from daskls import ParameterError
-from daskls.plotting import GridDisplay, SelectionDisplay
+from daskls.plotting import SelectionDisplay
 
 
 @pytest.mark.parametrize(
@@ -30,12 +29,3 @@ def test_errors_and_the_chosen_one(params, widths):
     assert errors[k, g, c] == errors.min()
     assert display.frame_ in display.axes_[k].patches
     assert display.frame_.get_xy() == (c - 0.5, g - 0.5)
-
-
-def test_other_models_are_refused():
-    X, y = checkers(300)
-    for model in (small_falk().fit(X, y), small_svc().fit(X, y)):
-        with pytest.raises(ParameterError, match="no selection"):
-            SelectionDisplay.from_estimator(model)
-    with pytest.raises(ParameterError, match="GridDisplay"):
-        GridDisplay.from_estimator(small_falk().fit(X, y))

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from daskls import KNNSVC, LandmarkSVC, VoronoiSVC
+from daskls import VoronoiSVC
 from daskls.datasets import make_checkerboard
 
 X, Y = make_checkerboard(600)
@@ -13,12 +13,6 @@ X, Y = make_checkerboard(600)
 @pytest.fixture(scope="module")
 def model():
     return VoronoiSVC(cell_size=300, feature_scale=None, random_state=0).fit(X, Y)
-
-
-def test_an_estimator_that_is_not_fitted_shows_its_parameters():
-    shown = VoronoiSVC(cell_size=123)._repr_html_()
-    assert "123" in shown
-    assert "rows trained on" not in shown
 
 
 def test_a_fitted_one_shows_rows_choice_error_seconds_and_a_picture(model):
@@ -35,16 +29,3 @@ def test_without_matplotlib_there_is_no_picture(model, monkeypatch):
     shown = model._repr_html_()
     assert "600 rows, 2 features" in shown
     assert "<img" not in shown
-
-
-@pytest.mark.parametrize("estimator", [KNNSVC(C=1), LandmarkSVC(C=1, n_cells=4)])
-def test_other_methods_show_their_own(estimator):
-    assert "600 rows, 2 features" in estimator.fit(X, Y)._repr_html_()
-
-
-def test_a_model_that_is_gone_is_named(tmp_path):
-    model = VoronoiSVC(C=1, gamma=1, store=tmp_path / "model.zarr", random_state=0).fit(X, Y)
-    (tmp_path / "model.zarr").rename(tmp_path / "elsewhere.zarr")
-    shown = model._repr_html_()
-    assert "rows trained on" not in shown
-    assert "model.zarr" in shown
