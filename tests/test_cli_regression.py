@@ -172,17 +172,3 @@ def test_levels_are_fitted_scored_predicted_and_told(table, tmp_path):
     assert (type(loaded), loaded.quantile) == (VoronoiQuantileRegressor, 0.5)
     measures = json.loads(run("score", tmp_path / "one", table, "--json", "-q"))
     assert measures["d2"] == pytest.approx(loaded.score(str(table)), rel=1e-6)
-
-
-def test_a_file_of_arrays_is_judged_by_the_array_that_it_trains_on(tmp_path):
-    X = np.random.default_rng(0).random((300, 2))
-    np.savez(tmp_path / "rows.npz", X=X, label=np.arange(300) % 2, y=X[:, 0])
-    told = run("fit", tmp_path / "rows.npz", tmp_path / "m", *GIVEN, "-q")
-    assert "y: it holds fractions" in told
-    assert type(daskls.load(tmp_path / "m")) is VoronoiSVR
-    np.save(tmp_path / "rows.npy", np.column_stack([X, X[:, 0]]))
-    assert "no column" in run("fit", tmp_path / "rows.npy", "n", "--label", "7", code=1)
-    text = "".join(f"{i / 3} 1:{i}\n" for i in range(300))
-    (tmp_path / "rows.svm").write_text(text)
-    told = run("fit", tmp_path / "rows.svm", tmp_path / "o", *GIVEN, "-q")
-    assert "it holds fractions" in told

@@ -85,13 +85,6 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", DESCRIBED)
-def test_the_first_line_is_a_sentence(name):
-    first = inspect.getdoc(NAMES[name]).splitlines()[0]
-    assert first[0].isupper() or first.startswith("kNN")
-    assert re.search(r"[.:;]$", first)
-
-
 @pytest.mark.parametrize("name", sorted(set(DESCRIBED) - ERRORS))
 def test_every_parameter_is_described_and_no_other(name):
     assert set(entries(sections(NAMES[name]).get("Parameters", []))) == parameters(NAMES[name])

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import dask.array as da
 import numpy as np
 import pytest
-from support import checkers
 
-from daskls import DataError, ParameterError
+from daskls import DataError
 from daskls.memory import TaskSizes
 from daskls.methods.cells.method import CellMethod
 from daskls.pipeline import begin, regroup
@@ -101,22 +100,3 @@ def test_numbers_reach_the_cells_unrounded(number_loss, tmp_path):
     target = Root.open(tmp_path / "store").target
     assert (target.kind, target.n_classes, target.width) == ("numbers", 0, 1)
     assert target.center.tolist() == state.scan.target.center.tolist()
-
-
-def test_classes_are_no_answer_to_a_loss_of_numbers(number_loss, tmp_path):
-    _, y = checkers(N)
-    with pytest.raises(DataError, match="y holds classes, but a regressor needs numbers"):
-        regrouped(y, SPEC, tmp_path / "store", "classes")
-
-
-def test_more_folds_than_numbers_are_refused(number_loss, tmp_path):
-    request = FitRequest(
-        estimator="VoronoiSVC", method=CellMethod(), params={}, spec=SPEC, cell_size=100,
-        seed=0, class_weight=None, n_folds=3,
-    )  # fmt: skip
-    store = tmp_path / "store"
-    with (
-        open_rows(X[:2], Y[:2], None, Scratch.at(store / "input-0"), "numbers") as rows,
-        pytest.raises(ParameterError, match="cv=3"),
-    ):
-        begin(request, rows, store, StageClock(None))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchmarks import untuned
-from benchmarks.suite import standing
 from benchmarks.suite.data import drawn
 from benchmarks.suite.journal import Journal
 
@@ -67,20 +66,6 @@ def journal_of(path, errors, part="split", **fit_cpu_s):
     return journal
 
 
-def test_ranks_are_of_means_and_who_is_ended_is_last(tmp_path):
-    journal = journal_of(
-        tmp_path,
-        {
-            "a": {"VoronoiSVC": [1, 3], "XGBoost": [3, 3], "SVC": [2, 2]},
-            "b": {"VoronoiSVC": [5, 5], "XGBoost": [60, 60], "SVC": [None, None]},
-        },
-    )
-    boards = standing.board(journal, "split", ["VoronoiSVC", "XGBoost", "SVC"])
-    assert standing.mean_ranks(boards) == {"VoronoiSVC": 1.25, "XGBoost": 2.5, "SVC": 2.25}
-    rows = {r["estimator"]: r for r in untuned.ranked(journal)}
-    assert rows["SVC"]["fit_cpu_s"] == (1 + untuned.LIMIT_S) / 2
-
-
 BEHIND = {
     "equal": {"VoronoiSVC": [5, 5, 5], "SVC": [5, 5, 5]},
     "by few points": {"VoronoiSVC": [0.5, 0.5, 0.5], "SVC": [0.3, 0.3, 0.3]},
@@ -105,14 +90,3 @@ def test_sets_on_which_daskls_is_behind(tmp_path):
     assert "but for car, nursery, tic-tac-toe: indeed, from nothing, where ended.\n" in (
         untuned.report(journal)
     )
-
-
-def test_report_and_figure_are_of_the_journal_alone(tmp_path, monkeypatch):
-    monkeypatch.delenv("DASKLS_DATA", raising=False)
-    journal = journal_of(tmp_path, {"a": {"SVC": [1, 2], "LightGBM": [3, None]}})
-    journal_of(tmp_path, {"a": {"SVC": [7.25]}}, part="official")
-    text = untuned.report(Journal(journal.path))
-    assert "| a | 100 | 2 | > 900 s | 1.50 |" in text
-    assert "| a | 100 | 1 | 7.25 |" in text
-    (axes,) = untuned.draw(journal).axes
-    assert {text.get_text() for text in axes.texts} == {"SVC", "LightGBM"}

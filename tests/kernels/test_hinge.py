@@ -97,34 +97,6 @@ def test_exact_duplicates(labels, C):
     check_against_oracle(signed_kernel(X, y, gamma=0.5), np.full(len(y), C))
 
 
-@pytest.mark.parametrize("C", [1.0, 100.0])
-def test_zero_row_of_a_homogeneous_kernel(C):
-    X, y = noisy_problem(7)
-    X[[0, 5]] = 0.0
-    Q = signed_kernel(X, y, "linear")
-    assert Q[0, 0] == 0
-    alpha, _ = check_against_oracle(Q, np.full(len(y), C))
-    # Nothing but its bound stops the alpha of a row that no function can fit.
-    np.testing.assert_array_equal(alpha[[0, 5]], np.float32(C))
-
-
-@pytest.mark.parametrize("k", [-1.0, -0.99, -0.3, 0.0, 0.3, 0.99, 1.0])
-@pytest.mark.parametrize("upper", [(1.0, 1.0), (0.1, 5.0), (1000.0, 1000.0), (3.0, 0.0)])
-def test_two_rows(k, upper):
-    check_against_oracle(np.array([[1.0, k], [k, 1.0]], np.float32), upper)
-
-
-@pytest.mark.parametrize("max_steps", [0, 1, 7])
-def test_a_step_limit_ends_the_solve_with_the_true_gap(max_steps):
-    X, y = noisy_problem(10)
-    upper = np.linspace(0.5, 5.0, len(y))
-    Q = signed_kernel(X, y, gamma=0.5)
-    alpha, grad, n_steps, gap = solve(Q, upper, 1e-9, max_steps=max_steps)
-    assert n_steps == max_steps
-    assert gap == pytest.approx(naive.gap_of(Q, alpha, upper), rel=1e-5)
-    np.testing.assert_allclose(grad, 1 - Q.astype(float) @ alpha, atol=1e-5)
-
-
 def test_a_limit_below_rounding_is_not_claimed_to_be_reached():
     X, y = noisy_problem(12)
     Q = signed_kernel(X, y, gamma=0.5)
@@ -228,19 +200,3 @@ def check_pair(terms, box):
 def test_optimal_pair_step_on_random_boxes(singular):
     for terms, box in random_pairs(60, singular=singular):
         check_pair(terms, box)
-
-
-@pytest.mark.parametrize(
-    "terms",
-    [
-        (1.0, 2.0, 0.0, 0.0, 0.0),
-        (1.0, -2.0, 0.0, 1.0, 0.0),
-        (0.5, 1.0, 2.0, 0.0, 0.0),
-        (1.0, 1.0, 1.0, 1.0, 1.0),
-        (1.0, 1.0, 1.0, 1.0, -1.0),
-        (0.3, 0.3, 1.0, 1.0, 1.0 - 1e-9),
-        (0.0, 0.0, 1.0, 1.0, 0.5),
-    ],
-)
-def test_optimal_pair_step_on_degenerate_pairs(terms):
-    check_pair(terms, (-0.5, 2.0, 0.0, 1.5))

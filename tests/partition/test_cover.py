@@ -108,14 +108,6 @@ def test_rounds_give_what_one_row_after_the_other_gives(kind, n_assigned, first_
     assert n_different / n_assigned <= len(state.centers) <= n_different
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
-def test_rows_that_go_where_rows_go_that_go_elsewhere(order):
-    """A rounded metric knows rows at 0 from their neighbors, but not from those rows' neighbors."""
-    lists = np.array([[0], [0], [1], [2]])
-    state, _ = check_cover(np.array(order), np.arange(4), lists)
-    assert state.resolved_owner().tolist() == [0] * 4
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_any_lists_over_many_rows(seed, monkeypatch):
     """Orders of which a round looks at pieces; lists that no geometry has made."""
@@ -188,21 +180,6 @@ def test_it_begins_with_a_farthest_first_traversal_of_the_smallest_keys(n_ranked
         steps = rows[i:, None] - rows[None, :i]
         to_those_before = np.linalg.norm(steps, axis=2).min(axis=1)
         assert to_those_before.argmax() == 0
-
-
-def test_all_other_rows_come_by_their_keys():
-    numbers, sampled, X = sampled_rows()
-    rest = numbers[order_rows(numbers, 3, sampled, X, 50)][50:]
-    keys = row_keys(rest, 3)
-    assert (keys[1:] > keys[:-1]).all()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_does_not_depend_on_the_positions(seed):
-    numbers, sampled, X = sampled_rows(seed)
-    expected = numbers[order_rows(numbers, 3, sampled, X, 100)]
-    moved = np.random.default_rng(seed + 10).permutation(numbers)
-    np.testing.assert_array_equal(moved[order_rows(moved, 3, sampled, X, 100)], expected)
 
 
 def test_keys_are_those_of_splitmix64():

@@ -32,23 +32,6 @@ def test_a_cell_is_scikit_learns_svr_in_the_units_of_y(C, epsilon):
     assert np.isnan(model.fit_report_.validation_error).all()
 
 
-@compiled
-def test_a_cost_is_chosen_by_folds_of_each_cell():
-    noisy = Y + 200 * RNG.standard_t(2, 300)
-    model = VoronoiSVR(150, **{**GIVEN, "gamma": None}).fit(X, noisy)
-    report = model.fit_report_
-    assert len(report) == 2
-    assert (report.n_tried > 1).all()
-    assert (report.n_trained > report.n_tried).all()
-    assert np.isfinite(report.validation_error).all()
-    # In units of the variance, not of the robust spread.
-    pooled = np.average(report.validation_error, weights=report.n_rows)
-    assert 1 - pooled == pytest.approx(model.score(X, noisy), abs=0.1)
-    # A given list is all that is tried.
-    given = VoronoiSVR(150, **GIVEN, C=[1.0, 1e6]).fit(X, noisy)
-    assert set(np.round(given.fit_report_.C, 3)) <= {1.0, 1e6}
-
-
 def waves(n, seed):
     rng = np.random.default_rng(seed)
     rows = rng.uniform(-3, 3, (n, 2))
@@ -111,26 +94,3 @@ def test_what_it_cannot_do_is_one_error(tmp_path):
         VoronoiSVR(epsilon=0.1).fit(X, Y)
     with pytest.raises(ValueError, match="epsilon"):
         VoronoiSVR(**{**GIVEN, "epsilon": -1.0}).fit(X, Y)
-
-
-@pytest.mark.parametrize("C", [1.0, None])
-def test_numbers_within_the_tube_are_a_constant(C):
-    """As SVR's: no row has a coefficient, and the offset is between the least and the largest."""
-    rows = RNG.random((60, 2))
-    y = np.r_[RNG.uniform(0.0, 0.05, 30), 100.0 + RNG.uniform(0.0, 0.05, 30)]
-    rows[30:] += 50.0
-    model = VoronoiSVR(30, **GIVEN, C=C, epsilon=0.1).fit(rows, y)
-    for own in (slice(30), slice(30, 60)):
-        assert not len(SVR(C=1.0, gamma=3.0, epsilon=0.1).fit(rows[own], y[own]).support_)
-    found = model.predict(rows)
-    assert (np.abs(found - y) <= 0.1).all()
-    assert len(set(found)) == 2
-    assert model.fit_report_.n_support.tolist() == [0, 0]
-    assert (model.fit_report_.n_trained > 0).all()
-
-
-def test_a_constant_is_the_median():
-    y = np.where(np.arange(300) < 100, 0.0, 7.0)
-    rows = np.ones((300, 2))
-    assert set(VoronoiSVR(**GIVEN, C=1.0).fit(rows, y).predict(rows)) == {7.0}
-    assert set(VoronoiSVR(**GIVEN, C=1.0).fit(X, np.full(300, 2.5)).predict(Q)) == {2.5}
