@@ -57,17 +57,6 @@ def test_every_scheduler_gives_the_bits_of_one_thread(scheduler, names):
     assert run_digests(scheduler, names)["digests"] == run_digests("sync", names)["digests"]
 
 
-@pytest.mark.slow
-@shares
-@pytest.mark.parametrize(("scheduler", "own"), [("threads", N_CORES), ("limited-threads", 2)])
-def test_the_users_number_is_given_back(scheduler, own):
-    before, after = run_digests(scheduler, ("VoronoiSVC",))["threads"]
-    # NumPy's library was there before; SciPy's came with the library.
-    assert before == [own]
-    assert own in after
-    assert 1 not in after
-
-
 def numpy_threads():
     """Return the number of threads of NumPy's BLAS, set with `set_threads`."""
     np.ones((2, 2)) @ np.ones((2, 2))

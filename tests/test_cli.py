@@ -84,16 +84,6 @@ def test_score_of_foreign_labels_is_refused(model, folder):
     assert "they have none in common" in result.stderr
 
 
-def test_info_of_a_model(model):
-    text = run("info", model).stdout
-    report = daskls.load(model).fit_report_
-    assert "VoronoiSVC" in text
-    assert "cell_size=300" in text
-    quantiles = next(line for line in text.splitlines() if line.startswith("n_rows")).split()
-    assert int(quantiles[1]) == report.n_rows.min()
-    assert int(quantiles[-1]) == report.n_rows.max()
-
-
 # On the command line a warning is a line, not an error as elsewhere in the tests.
 @pytest.mark.filterwarnings("default:No label column")
 def test_convert_then_info(folder):

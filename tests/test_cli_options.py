@@ -1,17 +1,14 @@
 """Options of `daskls fit` and `denoise`: every parameter of every estimator is one."""
 
-from inspect import cleandoc, signature
-from numbers import Integral
-from typing import ClassVar
+from inspect import signature
 
 import pytest
-from sklearn.utils._param_validation import Interval, StrOptions
 from support import run_cli as run
 from typer.main import get_command
 
 import daskls
 from daskls.cli import app
-from daskls.cli.options import OWN, FilterCommand, FitCommand, _entries
+from daskls.cli.options import OWN, FilterCommand, FitCommand
 from daskls.datasets import write
 from daskls.registry import load_object
 
@@ -67,48 +64,3 @@ def test_values_are_spelled_as_in_python(given, expected, data, monkeypatch):
     monkeypatch.setattr(daskls.LandmarkSVC, "fit", fit)
     run("fit", data, data.parent / "m", "--method", "l3", *given, "--workers", 0, code=1)
     assert {name: seen[name] for name in expected} == expected
-
-
-def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, data):
-    class WiderSVC(daskls.VoronoiSVC):
-        """Cells.
-
-        Parameters
-        ----------
-        sides : int, >= 1, default 4
-            Sides of a cell. As many as it has.
-        shape : "round" or "flat", or None
-            How a cell looks; for pictures.
-        """
-
-        _parameter_constraints: ClassVar[dict] = {
-            **daskls.VoronoiSVC._parameter_constraints,
-            "sides": [Interval(Integral, 1, None, closed="left")],
-            "shape": [StrOptions({"round", "flat"}), None],
-        }
-
-        def __init__(self, sides=4, shape="round", store=None, client=None, verbose=0):
-            super().__init__(store=store, client=client, verbose=verbose)
-            self.sides, self.shape = sides, shape
-
-        def _request(self):
-            """Check its own alone."""
-            self._validate_params()
-
-        def fit(self, *_):
-            seen.append((self.sides, self.shape))
-            raise daskls.DataError("enough")
-
-    seen = []
-    monkeypatch.setattr("daskls.cli.options.load_object", lambda _: WiderSVC)
-    # As its source would say.
-    monkeypatch.setattr("daskls.parsed_code.defaults_of", lambda _: signature(WiderSVC).parameters)
-    docs = cleandoc(WiderSVC.__doc__)
-    monkeypatch.setattr("daskls.estimators.docs.written_docs", lambda _: docs)
-    monkeypatch.setattr("daskls.cli.options._entries", _entries.__wrapped__)
-    assert "--sides" in (told := run("fit", "--help").stdout)
-    assert "int, >= 1, default 4. Sides of a cell." in told
-    given = ("--sides", 6, "--shape", "None")
-    run("fit", data, data.parent / "m", *given, "--workers", 0, code=1)
-    assert seen == [(6, None)]
-    assert "'sides'" in run("fit", data, data.parent / "m", "--sides", 0, code=2).stderr

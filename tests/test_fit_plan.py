@@ -191,16 +191,3 @@ def test_a_frame_is_planned_by_its_columns():
     assert daskls.VoronoiSVC().plan(frame, "y", drop="b").n_features == 1
     with pytest.raises(daskls.ParameterError, match="has no effect on X with y apart"):
         daskls.VoronoiSVC().plan(frame[["a"]], frame.y, drop="b")
-
-
-def test_a_bound_on_false_alarms_is_part_of_it():
-    rows, y = checkers(3000)
-    plain, model = (
-        daskls.VoronoiSVC(500, max_false_alarm=m, C=1, gamma=20, random_state=0, **PAPERS)
-        for m in (None, 0.1)
-    )
-    plans = plain.plan(rows, y), model.plan(rows, y)
-    bound = model.fit(rows, y).false_alarm_
-    # The client holds what is scored.
-    held = plans[1].client_nbytes - plans[0].client_nbytes
-    assert held == pytest.approx(16 * (bound.n_negatives + bound.n_positives), rel=0.15)

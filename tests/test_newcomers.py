@@ -1,7 +1,6 @@
 """What a newcomer sees: of calls that look right and are not, and of events that need no help."""
 
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -113,29 +112,6 @@ def test_a_store_that_names_no_place_leaves_nothing(store, said, tmp_path, monke
 
 
 # Columns that become no features
-
-
-@pytest.fixture(scope="module")
-def odd_columns(tmp_path_factory):
-    """Return the path of a table of two features, and of columns that are refused."""
-    path = tmp_path_factory.mktemp("odd") / "odd.parquet"
-    text = [f"n{i}" for i in range(300)]
-    pairs = [[1, 2]] * 300
-    odd = {"id": text, "the pair": pairs, "a,b": pairs}
-    ROWS.assign(**odd, gap=[None, *range(299)], t=Y).to_parquet(path)
-    return path
-
-
-def test_one_error_names_every_refused_column_and_the_whole_drop_line(odd_columns, tmp_path):
-    fit = ("fit", odd_columns, tmp_path / "m", "--label", "t", *SMALL, *HERE)
-    error = run(*fit, "--missing", "refuse", code=1).stderr
-    for name in ("'the pair' holds list", "'a,b' holds list"):
-        assert f"column {name}" in error
-    assert "column 'gap' has a missing value in row 0" in error
-    line = "--drop 'the pair' --drop a,b"
-    assert f"Leave such columns out: {line}, or fit(..., drop=['the pair', 'a,b'])" in error
-    dropped = (*shlex.split(line), "--drop", "gap,id")
-    assert "2 numbers as they are: x, y" in run(*fit, *dropped).stdout
 
 
 # Where commands run

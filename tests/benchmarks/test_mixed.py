@@ -26,14 +26,6 @@ def rows():
 # What peers are given
 
 
-@pytest.mark.parametrize(("most", "known"), [(None, ["a", "b"]), (1, ["a"])])
-def test_categories_are_those_of_training_rows(rows, most, known):
-    own = mixed.categories(rows, most)
-    assert own.X.name.cat.categories.tolist() == own.X_test.name.cat.categories.tolist() == known
-    assert own.X.name.isna().tolist() == [False, most == 1, False, True]
-    assert own.X_test.name.isna().tolist() == [most == 1, True]
-
-
 # Which rows
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.suite import runner
-from benchmarks.suite.experiment import Experiment, Run, UnknownError, abouts, find, grid
+from benchmarks.suite.experiment import Experiment, Run, abouts, find, grid
 from benchmarks.suite.journal import Journal
 from benchmarks.suite.tables import page
 
@@ -49,18 +49,6 @@ def test_a_line_that_was_cut_off_is_measured_again(tmp_path):
     path.write_text(whole[:-9])
     assert Toy().run(path) == [("letter", 1)]
     assert path.read_text() == whole
-
-
-@pytest.mark.parametrize(
-    ("only", "message"),
-    [
-        (("set", "lettr"), "no set 'lettr'; did you mean letter"),
-        (("sed", "0"), "no field 'sed'; did you mean seed"),
-    ],
-)
-def test_a_wrong_choice_is_told_what_there_is(only, message):
-    with pytest.raises(UnknownError, match=message):
-        runner.chosen(KEYS, [only])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchmarks import untuned
-from benchmarks.suite.data import drawn
 from benchmarks.suite.journal import Journal
 
 pytestmark = pytest.mark.slow
@@ -27,15 +26,6 @@ def folder(tmp_path, monkeypatch):
 
 
 # Sets and splits
-
-
-def test_splits_are_stratified_seeded_and_of_all_rows(folder):
-    first, again, other = (drawn("split", seed, 1000) for seed in (0, 0, 1))
-    assert np.array_equal(first.X, again.X)
-    assert not np.array_equal(first.X_test, other.X_test)
-    assert np.bincount(first.y).tolist() == [84, 24, 12]
-    assert np.bincount(first.y_test).tolist() == [21, 6, 3]
-    assert len(np.unique(np.concatenate([first.X, first.X_test]), axis=0)) == 150
 
 
 def test_features_are_scaled_by_training_rows(folder):

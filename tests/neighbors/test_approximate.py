@@ -15,7 +15,6 @@ from daskls.neighbors.approximate import (
     Groups,
     build,
     find_approximately,
-    with_own,
 )
 from daskls.neighbors.graph import Graph, GraphSearch, build_graph
 
@@ -78,26 +77,6 @@ def test_nearly_all_neighbors_are_found_and_all_distances_are_exact(name, k):
     np.testing.assert_array_equal(found.distances, np.take_along_axis(everyone, place, axis=1))
     ordered = np.lexsort((found.numbers, found.distances), axis=1)
     np.testing.assert_array_equal(ordered, np.broadcast_to(np.arange(k), ordered.shape))
-
-
-@pytest.mark.parametrize("name", ["a plane", "five copies of each", "one row"])
-def test_a_row_is_in_its_own_list_unless_equal_rows_fill_it(name):
-    leaves = Leaves(SETS[name], 12)
-    positions = np.arange(0, len(leaves.by_position), 30)
-    numbers = leaves.by_position[positions]
-    rows = SETS[name][np.argsort(leaves.numbers)[np.searchsorted(np.sort(leaves.numbers), numbers)]]
-    groups = groups_of(leaves, 2)
-    before = find_approximately(rows, 3, groups, 1).numbers == numbers[:, None]
-    found = with_own(find_approximately(rows, 3, groups, 1), numbers, positions)
-    is_own = found.positions == positions[:, None]
-    np.testing.assert_array_equal(is_own, found.numbers == numbers[:, None])
-    filled = (found.distances == 0).all(axis=1) & (found.numbers < numbers[:, None]).all(axis=1)
-    np.testing.assert_array_equal(is_own.sum(axis=1), ~filled)
-    assert (found.distances[is_own] == 0).all()
-    ordered = np.lexsort((found.numbers, found.distances), axis=1)
-    np.testing.assert_array_equal(ordered, np.broadcast_to(np.arange(3), ordered.shape))
-    # What is tested happens: one group alone does not have them all.
-    assert before.any(axis=1).mean() < 1
 
 
 BUILD = """

@@ -180,15 +180,3 @@ def test_polynomial_metric(kind, degree, coef0):
     assert sorted(leaves.read) == [i for i, leaf in enumerate(leaves.leaves) if len(leaf.X)]
     euclidean = sort_rows(squared_distances(queries, X), leaves.numbers, 50)[1]
     assert (sort_rows(distances, leaves.numbers, 50)[1] != euclidean).any()
-
-
-@pytest.mark.parametrize("degree", [2, 3])
-def test_polynomial_distances_that_are_all_rounding(degree):
-    """Of rows that are nearly equal: less than 0 counts as 0, and the row number decides."""
-    rng = np.random.default_rng(7)
-    X = 2.0 + rng.normal(size=(20, 6))[rng.integers(0, 20, N)] + 1e-9 * rng.random((N, 6))
-    metric = KernelSpec("poly", 0.5, degree, 1.0)
-    distances = polynomial_distances(X[:30], X, metric)
-    assert 0.05 < (np.sort(distances, axis=1)[:, 1:6] == 0).mean() < 1
-    for drawn in (False, True):
-        check_search(Leaves(X, 4, drawn=drawn), X[:30], 10, distances, metric)

@@ -108,25 +108,6 @@ def test_rounds_give_what_one_row_after_the_other_gives(kind, n_assigned, first_
     assert n_different / n_assigned <= len(state.centers) <= n_different
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_any_lists_over_many_rows(seed, monkeypatch):
-    """Orders of which a round looks at pieces; lists that no geometry has made."""
-    rng = np.random.default_rng(seed)
-    n, k = 12_000, (3, 20)[seed % 2]
-    tiny_tiles(monkeypatch, FIRST_ROUND=(1, 16, 500)[seed % 3], MAX_ROUND=700)
-    if seed < 3:
-        steps = np.r_[0, rng.choice(np.arange(1, 400), k - 1, replace=False)]
-        lists = (np.arange(n)[:, None] + steps) % n
-    else:
-        lists = np.array([rng.choice(n, k, replace=False) for _ in range(n)], np.int32)
-        lists[:, 0] = np.where((lists == np.arange(n)[:, None]).any(axis=1), lists[:, 0], range(n))
-    # One half of the rows comes after the other.
-    order = np.argsort(np.arange(n) // 6000 + 0.5 * rng.random(n), kind="stable")
-    _, sizes = check_cover(order, random_numbers(rng, n), lists)
-    assert len(set(sizes)) > 1
-    assert max(sizes) <= 700
-
-
 # The order
 
 

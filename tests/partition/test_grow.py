@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from daskls.kernels.route import project
-from daskls.partition.axes import largest_eigenpair
 from daskls.partition.grow import TILE_ROWS, grow_tree
 from daskls.partition.tree import route_rows
 
@@ -129,34 +128,6 @@ def test_the_cut_is_slanted_where_features_move_together():
     assert (X @ axis)[leaves == 0].max() < (X @ axis)[leaves == 1].min() + 1.0
 
 
-def scatter_of(kind, d):
-    rng = np.random.default_rng(d)
-    rows = rng.normal(size=(300, d))
-    if kind == "one direction":
-        rows = rows[:, :1] * rng.normal(size=d)
-    elif kind == "steep":
-        rows = rows * 0.9 ** np.arange(d)
-    elif kind == "two blocks":
-        rows[:150, d // 2 :] = rows[150:, : d // 2] = 0.0
-    return rows.T @ rows
-
-
-@pytest.mark.parametrize("kind", ["one direction", "steep", "two blocks", "flat"])
-@pytest.mark.parametrize("d", [1, 2, 40, 200])
-def test_the_first_of_all_principal_directions(kind, d):
-    scatter = scatter_of(kind, d)
-    values, vectors = np.linalg.eigh(scatter)
-    found = largest_eigenpair(scatter)
-    if found is None:
-        # Of nearly equal ones it leaves the choice to all of them.
-        assert kind in ("two blocks", "flat")
-        assert d > 40
-        return
-    assert found[0] == pytest.approx(values[-1], rel=1e-10)
-    assert np.linalg.norm(scatter @ found[1] - values[-1] * found[1]) < 1e-5 * values[-1]
-    assert abs(found[1] @ vectors[:, -1]) > 1 - 1e-8
-
-
 def test_duplicates_beyond_the_bound_share_a_leaf():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(100, 2))
@@ -187,14 +158,3 @@ def test_rows_of_any_layout_are_cut_tile_by_tile_to_the_same_bits(layout, slante
     np.testing.assert_array_equal(one.directions, other.directions)
     np.testing.assert_array_equal(one.thresholds, other.thresholds)
     assert (np.count_nonzero(one.directions, axis=1) > 1).any() == slanted
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_features_offset_by_a_million_give_the_same_tree(dtype):
-    X = np.round(np.random.default_rng(8).normal(size=(200, 3)) * 16) / 16
-    near = grow_tree(X, 20, np.zeros(3))
-    shifted = (X + 1e6).astype(dtype)
-    far = grow_tree(shifted, 20, np.full(3, 1e6))
-    np.testing.assert_array_equal(route_rows(far, shifted), route_rows(near, X))
-    np.testing.assert_array_equal(far.thresholds, near.thresholds)
-    check_tree(grow(shifted, 20), shifted, 20)

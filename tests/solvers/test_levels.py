@@ -124,17 +124,3 @@ def test_memory_is_planned(loss, quantile):
     report = CellReport(0, 0, 0, 0, 0.0)
     peak = peak_of(lambda: fit_cell(rows, y, np.ones(m), spec, report, SEED))
     assert peak <= projected <= 4 * peak
-
-
-@compiled
-@pytest.mark.parametrize("loss", LOSSES)
-def test_levels_beside_each_other_are_each_what_it_is_alone(loss):
-    levels = (0.9, 0.1, 0.5)
-    both = fitted(loss, levels, 2.0)
-    assert both.coef.shape[0] == len(both.intercepts) == 3
-    for column, level in enumerate(levels):
-        alone = fitted(loss, level, 2.0)
-        shared = np.isin(rows_of(both), rows_of(alone)).all(axis=1)
-        np.testing.assert_array_equal(both.coef[column][shared], alone.coef[0])
-        assert not both.coef[column][~shared].any()
-        assert both.intercepts[column] == alone.intercepts[0]

@@ -65,25 +65,6 @@ def test_outliers_change_no_default(share, spoil, unit):
     assert model.score(new, unit * expected) > svr - 0.01
 
 
-@pytest.mark.parametrize(
-    ("y", "spread"),
-    [
-        (Y, 1.4826 * np.median(np.abs(Y - np.sort(Y)[149]))),
-        (np.where(np.arange(300) < 40, -1e12, Y), None),
-        # Half of the numbers are equal.
-        (np.where(np.arange(300) < 160, 7.0, Y), np.where(np.arange(300) < 160, 7.0, Y).std()),
-    ],
-    ids=["normal", "outliers", "equal"],
-)
-def test_the_default_epsilon_is_a_tenth_of_the_robust_spread(y, spread):
-    if spread is None:
-        spread = 1.4826 * np.sort(np.abs(y - np.sort(y)[149]))[149]
-    given = {**GIVEN, "C": 1e3, "tol": 1e-5}
-    default = VoronoiSVR(300, **given).fit(X, y).predict(Q)
-    expected = SVR(C=1e3, gamma=3.0, epsilon=spread / 10, tol=1e-5 * spread).fit(X, y)
-    np.testing.assert_allclose(default, expected.predict(Q), rtol=0, atol=1e-3 * spread)
-
-
 def test_what_it_cannot_do_is_one_error(tmp_path):
     both = np.stack([Y, Y], axis=1)
     with pytest.raises(ParameterError, match=r"y has 2 columns.*squared_error"):

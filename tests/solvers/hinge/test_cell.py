@@ -76,18 +76,6 @@ def test_equal_rows_give_the_weighted_majority(kernel, dtype):
     np.testing.assert_array_equal(cell_scores(model, X), 0.0)
 
 
-def test_ties_go_to_the_widest_kernel_and_then_to_the_smallest_C():
-    X = np.concatenate([np.linspace(-3, -2, 10), np.linspace(2, 3, 10)])[:, None]
-    codes = np.repeat([0, 1], 10)
-    model = fit(X, codes, gamma=(1.0, 0.1, 0.4), C=(4.0, 1.0, 2.0), cv=5)
-    assert model.report.validation_error == 0
-    assert (model.report.gamma, model.report.C) == (0.1, 1.0)
-    own = fit(X, codes, cv=5)
-    gammas, costs, _ = naive.grid_values(own.report.radius, 20, 1, 5)
-    assert own.report.gamma == pytest.approx(gammas[0])
-    np.testing.assert_allclose(own.report.C, costs[0])
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_features_offset_by_a_million_give_the_same_model(kernel, dtype):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from sklearn.calibration import _sigmoid_calibration
 from sklearn.svm import SVC
 from support import few
 
@@ -11,7 +10,7 @@ from daskls.kernels.frame import decide_pairs
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.base import Neighborhood
 from daskls.solvers.grid import assign_folds
-from daskls.solvers.hinge.neighborhood import HingeNeighborhoods, fit_label, label_probability
+from daskls.solvers.hinge.neighborhood import HingeNeighborhoods
 
 SOLVER = HingeNeighborhoods()
 SEED = (7, 3, 3)
@@ -211,25 +210,6 @@ def test_no_row_is_judged_by_a_model_that_knows_its_copy(times):
     # Rows of equal features are left out together, also where their classes differ.
     both = errors_of(np.r_[X, X], np.r_[codes, 1 - codes], gamma=(1000.0,), C=(100.0,), n_inner=120)
     assert both[0, 0] == 0.5
-
-
-def test_the_probability_of_a_label_counts_copies():
-    X, codes = neighborhood_of(2)
-    many_X, many_codes, often = repeated(X, codes)
-    spec = spec_of(C=(2.0,), gamma=(0.4,))
-    n_rows = len(many_X)
-    near = Neighborhood(many_X, many_codes, np.ones(n_rows), n_rows, spec, None, SEED)
-    found = label_probability(fit_label(near, 1), X[4] + 0.1)
-    mine = (codes == 1).astype(int)
-    folds = assign_folds(mine, 3, SEED)
-    values, peer = np.empty(len(X)), SVC(C=2.0, gamma=0.4, tol=1e-10)
-    for fold in range(3):
-        rest = folds != fold
-        peer.fit(X[rest], mine[rest], often[rest])
-        values[~rest] = peer.decision_function(X[~rest])
-    a, b = _sigmoid_calibration(np.repeat(values, often), np.repeat(mine, often))
-    value = peer.fit(X, mine, often).decision_function(X[4:5] + 0.1)[0]
-    assert found == pytest.approx(1 / (1 + np.exp(a * value + b)), abs=1e-3)
 
 
 @pytest.mark.parametrize("d", [5, 54, 300])
