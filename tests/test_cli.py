@@ -160,22 +160,6 @@ METHODS = {
 }
 
 
-def check_path(path, parameter):
-    """What was tried is a table, and the model that answers is marked."""
-    text = run("info", path).stdout
-    assert "Over the cells" not in text
-    lines = text[text.index("The models tried") :].splitlines()[1:]
-    assert lines[0].split()[:2] == [parameter, "n_rows"]
-    tried = daskls.load(path).path_
-    assert len(lines) == 1 + len(tried)
-    (chosen,) = [line.split() for line in lines if line.startswith("chosen")]
-    best = tried[tried.validation_error.argmin()]
-    assert [int(chosen[2].replace(",", "")), int(chosen[3].replace(",", ""))] == [
-        best.n_rows,
-        best.n_support,
-    ]
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_fits_scores_and_describes_itself(method, folder, data):
     path = folder / f"{method}.zarr"
@@ -187,15 +171,4 @@ def test_every_method_fits_scores_and_describes_itself(method, folder, data):
     X, y = make_checkerboard(N_ROWS)
     assert measures["accuracy"] == pytest.approx(daskls.load(path).score(X, y))
     assert measures["accuracy"] > 0.7
-    text = run("info", path).stdout
-    assert type(daskls.load(path)).__name__ in text
-    if method in ("chunks", "l3"):
-        # The landmarks' clusters choose C alone.
-        (line,) = [line for line in text.splitlines() if "choice on an edge" in line]
-        assert ("gamma" in line) == (method == "chunks")
-    if method in ("local-sampling", "cglq"):
-        check_path(path, "round" if method == "cglq" else "radius_scale")
-    result = run(
-        "fit", data, path, *options, "--search", "full", *HERE, code=1 if method == "chunks" else 2
-    )
-    assert "search" in result.stderr
+    assert type(daskls.load(path)).__name__ in run("info", path).stdout

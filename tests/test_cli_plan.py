@@ -6,7 +6,6 @@ import pytest
 from support import PAPERS, as_options
 from support import run_cli as run
 
-import daskls
 from daskls.datasets import write
 
 SHAPE = ("--rows", "1e6", "--features", "28")
@@ -67,24 +66,3 @@ def test_what_would_be_refused_is_told_with_the_parameter_to_change():
 )
 def test_bad_arguments_are_refused_in_one_sentence(args, code):
     run("plan", *args, code=code)
-
-
-MIXED = "age,city,since,w,id,y\n" + "".join(
-    f"{i if i % 9 else ''},{['Oslo', 'Bern'][i % 2]},2024-0{1 + i % 9}-01,1,r{i},{'ab'[i % 2]}\n"
-    for i in range(300)
-)
-
-
-def test_features_of_a_mixed_table_are_those_of_a_fit(tmp_path):
-    (tmp_path / "rows.csv").write_text(MIXED)
-    given = (tmp_path / "rows.csv", "--label", "y", "--weight", "w", "--drop", "id")
-    told = run("plan", *given).stdout
-    options = ("--C", "1", "--gamma", "1", "--cell-size", "300", "--workers", "0", "--quiet")
-    run("fit", given[0], tmp_path / "m", *given[1:], *options)
-    wanted = daskls.load(tmp_path / "m").n_features_in_
-    assert f", {wanted} features\n" in told
-    # What a fit refuses, a plan refuses with the same words.
-    refused = (*given[1:], "--missing", "refuse")
-    ways = ("plan", given[0], *refused), ("fit", given[0], tmp_path / "n", *refused, *options)
-    planned, fitted = (run(*way, code=1).stderr for way in ways)
-    assert planned == fitted

@@ -38,9 +38,3 @@ def test_a_curve_of_two_classes_is_scikit_learns():
     share, mean = calibration_curve(codes, p[:, 1], n_bins=proper.N_STEPS)
     np.testing.assert_allclose(hits / pairs, share)
     np.testing.assert_allclose(sums / pairs, mean, atol=1e-4)
-
-
-# Measurements
-
-
-# What is told

@@ -36,9 +36,6 @@ def test_features_are_scaled_by_training_rows(folder):
     assert data.y_test.tolist() == [0] * 70 + [1] * 20 + [2] * 10
 
 
-# Measurements
-
-
 # What is told
 
 

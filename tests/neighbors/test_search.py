@@ -102,30 +102,6 @@ def test_any_leaves_and_regions_will_do(kind):
         check_search(leaves, queries, k, distances)
 
 
-# Which leaves are read
-
-
-def test_far_leaves_are_not_read():
-    rng = np.random.default_rng(5)
-    X = np.vstack([rng.random((200, 2)), 100.0 + rng.random((200, 2))])
-    leaves = Leaves(X, 8)
-    near = {i for i, leaf in enumerate(leaves.leaves) if leaf.X[0, 0] < 50}
-    assert len(near) == 4
-    queries = rng.random((20, 2))
-    found = check_search(leaves, queries, 30, squared_distances(queries, X))
-    assert set(leaves.read) == near
-    assert len(leaves.read) == 4, "a leaf is read once a tile"
-    assert found.n_leaves_read.max() <= 4
-    # Queries of either side count the leaves that they themselves could not exclude.
-    # (The first leaf is read for all: nobody has a neighbor yet.)
-    both = leaves.search(np.vstack([queries, queries + 100.0]), 30)
-    assert sorted(leaves.read) == list(range(8))
-    assert both.n_leaves_read.max() <= 5
-    # All rows of the near leaves do not suffice: the far ones are read too.
-    leaves.search(queries, 201)
-    assert set(leaves.read) > near
-
-
 # Bounds
 
 
