@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import zarr
 
 import daskls
 from daskls.datasets import make_checkerboard
@@ -64,6 +65,17 @@ def check_methods(folder: Path) -> None:
         print(f"{name}: {model.score(X, y):.3f}")
 
 
+def check_containers(folder: Path) -> None:
+    """Rows on disk, in one plain chunk and in packed ones, give the model of rows in memory."""
+    X, y = make_checkerboard(900, random_state=0)
+    params = {"cell_size": 300, "C": 1.0, "gamma": 50.0, "random_state": 0}
+    expected = daskls.VoronoiSVC(**params).fit(X, y).decision_function(X)
+    for name, layout in (("plain", {"compressors": None}), ("packed", {"chunks": (200, 2)})):
+        zarr.create_array(folder / name, data=X, **layout)
+        model = daskls.VoronoiSVC(**params).fit(folder / name, y)
+        assert np.array_equal(model.decision_function(X), expected), name
+
+
 def check_command(folder: Path) -> None:
     """A CSV becomes a model, a score and labels on disk."""
     X, y = make_checkerboard(2_000, random_state=0)
@@ -85,6 +97,7 @@ def main(folder: Path) -> None:
     """Do it all."""
     check_place()
     check_methods(folder)
+    check_containers(folder)
     check_command(folder)
     print(f"daskls {daskls.__version__} on Python {sys.version.split()[0]} works")
 
