@@ -27,7 +27,6 @@ STARTED = {*SHARED, "s3_endpoint"}
 ON_SHARED = (
     *("estimators/test_models.py", "estimators/test_to_zarr.py::test_with_a_client"),
     "test_newcomers.py::test_a_lost_worker",
-    "test_fit_plan.py::test_a_worker_",
     "tables/test_columns.py::test_a_client_is_warned",
     *("::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),
 )

@@ -57,29 +57,6 @@ def test_every_scheduler_gives_the_bits_of_one_thread(scheduler, names):
     assert run_digests(scheduler, names)["digests"] == run_digests("sync", names)["digests"]
 
 
-def installed(requirement, tmp_path_factory):
-    """Return a folder with a package; skip where it cannot be had."""
-    folder = tmp_path_factory.mktemp("package")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-    done = subprocess.run(
-        [*command, "--target", str(folder), requirement], capture_output=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"{requirement} cannot be installed here")
-    return str(folder)
-
-
-@pytest.mark.slow
-@shares
-@pytest.mark.parametrize(("scheduler", "own"), [("threads", N_CORES), ("limited-threads", 2)])
-def test_the_users_number_is_given_back(scheduler, own):
-    before, after = run_digests(scheduler, ("VoronoiSVC",))["threads"]
-    # NumPy's library was there before; SciPy's came with the library.
-    assert before == [own]
-    assert own in after
-    assert 1 not in after
-
-
 def numpy_threads():
     """Return the number of threads of NumPy's BLAS, set with `set_threads`."""
     np.ones((2, 2)) @ np.ones((2, 2))
@@ -179,19 +156,3 @@ def test_work_that_is_always_disturbed_ends_with_one_error():
     with pytest.raises(DasklsError, match=r"Another thread.*call again: what is finished is kept"):
         work()
     assert len(runs) == blas.MAX_TRIES
-
-
-class Stubborn:
-    """A library that does not do as it is told."""
-
-    filepath, num_threads = "libstubborn", 8
-
-    def set_num_threads(self, number):
-        pass
-
-
-def test_a_library_that_cannot_be_limited_is_refused(monkeypatch):
-    monkeypatch.setattr(blas._limit, "libraries", lambda: [Stubborn()])
-    refusal = pytest.raises(DasklsError, match=r"libstubborn still uses 8 threads.*NUM_THREADS")
-    with refusal, one_blas_thread():
-        raise AssertionError("entered all the same")

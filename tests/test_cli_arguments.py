@@ -22,15 +22,6 @@ def data(tmp_path):
     return tmp_path / "data.zarr"
 
 
-@pytest.mark.parametrize("args", [(), ("--debug",)])
-def test_bare_it_prints_its_help(args):
-    result = run(*args)
-    assert result.stdout == run("--help").stdout
-    assert "Usage: " in result.stdout
-    assert "convert" in result.stdout
-    assert result.stderr == ""
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -50,14 +41,6 @@ def test_parameters_are_checked_before_a_cluster_starts(options, message, data, 
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (data.parent / "model").exists()
-
-
-def test_a_folder_that_is_no_model_is_refused_before_a_cluster_starts(data, no_cluster):
-    (data.parent / "mine").mkdir()
-    (data.parent / "mine" / "thesis.tex").write_text("")
-    for place in ("mine", "mine/thesis.tex", "data.zarr"):
-        result = run("fit", data, data.parent / place, *CLUSTER, code=1)
-        assert "no model" in result.stderr or "not a daskls model" in result.stderr
 
 
 def test_the_home_folder_in_every_path(tmp_path, monkeypatch):
@@ -96,9 +79,3 @@ def test_workers_too_small_to_begin_are_refused(command, limit, data, no_cluster
     assert f"memory limit of {limit[:-3]} MiB" in found.stderr
     assert "give each worker 512 MiB or more" in found.stderr
     assert not (tmp_path / "out").exists()
-
-
-def test_a_scheduler_by_tls_without_settings_says_where_dask_takes_them_from(data, tmp_path):
-    found = run("fit", data, tmp_path / "m", "--scheduler", "tls://127.0.0.1:8786", code=2)
-    assert "distributed.comm.tls.ca-file" in found.stderr
-    assert "DASK_DISTRIBUTED__COMM__TLS__CA_FILE" in found.stderr

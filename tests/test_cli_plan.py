@@ -2,12 +2,10 @@
 
 import re
 
-import numpy as np
 import pytest
 from support import PAPERS, as_options
 from support import run_cli as run
 
-import daskls
 from daskls.datasets import write
 
 SHAPE = ("--rows", "1e6", "--features", "28")
@@ -52,17 +50,6 @@ def test_what_would_be_refused_is_told_with_the_parameter_to_change():
     assert "refused" not in roomy
 
 
-def test_a_parquet_file_tells_its_rows(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    table = pa.table({"a": np.arange(300.0), "b": np.arange(300.0), "y": np.arange(300) % 3})
-    parquet.write_table(table, tmp_path / "rows.parquet")
-    told = run("plan", tmp_path / "rows.parquet", "--label", "y").stdout
-    assert "VoronoiSVC: 300 rows, 2 features\n" in told
-    assert "assumed" not in told.lower()
-
-
 @pytest.mark.parametrize(
     ("args", "code"),
     [
@@ -79,45 +66,3 @@ def test_a_parquet_file_tells_its_rows(tmp_path):
 )
 def test_bad_arguments_are_refused_in_one_sentence(args, code):
     run("plan", *args, code=code)
-
-
-MIXED = "age,city,since,w,id,y\n" + "".join(
-    f"{i if i % 9 else ''},{['Oslo', 'Bern'][i % 2]},2024-0{1 + i % 9}-01,1,r{i},{'ab'[i % 2]}\n"
-    for i in range(300)
-)
-
-
-def test_features_of_a_mixed_table_are_those_of_a_fit(tmp_path):
-    (tmp_path / "rows.csv").write_text(MIXED)
-    given = (tmp_path / "rows.csv", "--label", "y", "--weight", "w", "--drop", "id")
-    told = run("plan", *given).stdout
-    options = ("--C", "1", "--gamma", "1", "--cell-size", "300", "--workers", "0", "--quiet")
-    run("fit", given[0], tmp_path / "m", *given[1:], *options)
-    wanted = daskls.load(tmp_path / "m").n_features_in_
-    assert f", {wanted} features\n" in told
-    # What a fit refuses, a plan refuses with the same words.
-    refused = (*given[1:], "--missing", "refuse")
-    ways = ("plan", given[0], *refused), ("fit", given[0], tmp_path / "n", *refused, *options)
-    planned, fitted = (run(*way, code=1).stderr for way in ways)
-    assert planned == fitted
-
-
-@pytest.mark.parametrize("data", [SHAPE, ("data.zarr",)])
-def test_options_of_tables_are_for_tables(data, tmp_path):
-    if data != SHAPE:
-        write("checkerboard", tmp_path / "data.zarr", 500)
-        data = (tmp_path / "data.zarr",)
-    for given in (("--drop", "id"), ("--unknown", "error")):
-        assert "for tables" in run("plan", *data, *given, code=2).stderr
-
-
-def test_a_table_is_planned_as_it_is_and_by_what_its_labels_are(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    path, a = tmp_path / "rows.parquet", np.arange(300.0)
-    parquet.write_table(pa.table({"a": a, "b": a**2, "y": a / 7}), path)
-    assert "VoronoiSVR: 300 rows, 2 features\n" in run("plan", path, "--label", "y").stdout
-    for given in (("--rows", "1e6"), ("--classes", "3")):
-        refused = run("plan", path, "--label", "y", *given, code=2).stderr
-        assert "a table is planned as it is" in refused

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import (
     mean_absolute_error,
-    mean_pinball_loss,
     r2_score,
     root_mean_squared_error,
 )
 from support import run_cli
 
 import daskls
-from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
+from daskls import DataError, VoronoiSVC, VoronoiSVR
 from daskls.run.confusion import score_dataset
 from daskls.sources.labels import kind_of_arrays, kind_of_values
 from daskls.store.dataset import DatasetWriter, open_dataset
@@ -140,49 +139,3 @@ def test_whole_numbers_are_classes_where_they_are_few_or_frequent(values, kind, 
     assert kind_of_values(np.array_split(values, 3))[0] == kind
     np.savez(tmp_path / "rows.npz", X=np.zeros((len(values), 2)), y=values)
     assert kind_of_arrays(str(tmp_path / "rows.npz"), None)[0] == kind
-
-
-def test_levels_are_fitted_scored_predicted_and_told(table, tmp_path):
-    model, levels = tmp_path / "m", "0.9,0.1,0.5"
-    given = ("--label", "price", "--drop", "grade", *GIVEN, "-q")
-    told = run("fit", table, model, *given, "--quantile", levels, "--C", "500")
-    assert "VoronoiQuantileRegressor" in told
-    assert "D2 of held-out rows" in told
-    loaded = daskls.load(model)
-    assert type(loaded) is VoronoiQuantileRegressor
-    assert loaded.quantile == [0.9, 0.1, 0.5]
-    found = loaded.predict(str(table))
-    measures = json.loads(run("score", model, table, "--json", "-q"))
-    assert measures["d2"] == pytest.approx(loaded.score(str(table)), abs=1e-3)
-    assert [own["level"] for own in measures["levels"]] == [0.9, 0.1, 0.5]
-    for column, own in enumerate(measures["levels"]):
-        expected = mean_pinball_loss(Y, found[:, column], alpha=own["level"])
-        assert own["loss"] == pytest.approx(expected, rel=1e-9)
-        assert own["covered"] == pytest.approx((found[:, column] >= Y).mean())
-    told = run("score", model, table, "-q")
-    assert all(name in told for name in ("D2", "loss", "share of rows at or below", "0.9"))
-    run("predict", model, table, tmp_path / "out.csv", "-q")
-    lines = (tmp_path / "out.csv").read_text().splitlines()
-    assert lines[0] == "price at 0.9,price at 0.1,price at 0.5"
-    numbers = np.array([line.split(",") for line in lines[1:]], float)
-    np.testing.assert_array_equal(numbers, found)
-    assert "predicted at levels 0.9, 0.1, 0.5" in " ".join(run("info", model).split())
-    run("fit", table, tmp_path / "one", *given, "--loss", "expectile", "--C", "5")
-    loaded = daskls.load(tmp_path / "one")
-    assert (type(loaded), loaded.quantile) == (VoronoiQuantileRegressor, 0.5)
-    measures = json.loads(run("score", tmp_path / "one", table, "--json", "-q"))
-    assert measures["d2"] == pytest.approx(loaded.score(str(table)), rel=1e-6)
-
-
-def test_a_file_of_arrays_is_judged_by_the_array_that_it_trains_on(tmp_path):
-    X = np.random.default_rng(0).random((300, 2))
-    np.savez(tmp_path / "rows.npz", X=X, label=np.arange(300) % 2, y=X[:, 0])
-    told = run("fit", tmp_path / "rows.npz", tmp_path / "m", *GIVEN, "-q")
-    assert "y: it holds fractions" in told
-    assert type(daskls.load(tmp_path / "m")) is VoronoiSVR
-    np.save(tmp_path / "rows.npy", np.column_stack([X, X[:, 0]]))
-    assert "no column" in run("fit", tmp_path / "rows.npy", "n", "--label", "7", code=1)
-    text = "".join(f"{i / 3} 1:{i}\n" for i in range(300))
-    (tmp_path / "rows.svm").write_text(text)
-    told = run("fit", tmp_path / "rows.svm", tmp_path / "o", *GIVEN, "-q")
-    assert "it holds fractions" in told

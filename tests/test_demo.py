@@ -1,13 +1,9 @@
 """The demo in small, and its memory measurement."""
 
-import time
-
-import numpy as np
 import pytest
 from support import run_cli
 
 import daskls
-from daskls.cli.demo import watch_memory
 
 
 @pytest.mark.slow
@@ -32,11 +28,3 @@ def test_the_demo_replaces_nothing_foreign(tmp_path):
     (tmp_path / "train.zarr" / "precious").write_text("keep")
     run_cli("demo", "--rows", 1000, "--output", tmp_path, "--workers", 1, "-q", code=1)
     assert (tmp_path / "train.zarr" / "precious").exists()
-
-
-def test_peak_memory_sees_what_came_and_went():
-    with watch_memory() as seen:
-        block = np.ones(100 << 17)
-        time.sleep(0.8)
-        del block
-    assert max(seen)[0] - seen[0][0] > 80 << 20

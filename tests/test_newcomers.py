@@ -1,9 +1,6 @@
 """What a newcomer sees: of calls that look right and are not, and of events that need no help."""
 
-import asyncio
-import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -18,7 +15,7 @@ from support import HERE, PAPERS, as_options, assert_same_model, checkers, pytho
 from support import run_cli as run
 
 import daskls
-from daskls import DataError, ParameterError, StoreError
+from daskls import DataError, StoreError
 from daskls.store.dataset import DatasetWriter
 
 X, Y = checkers(300)
@@ -63,38 +60,7 @@ def test_a_label_is_never_guessed_in_scoring(model, told, models):
         daskls.load(models / model).score(models / "bare.csv")
 
 
-@pytest.mark.parametrize("model", ["table", "named"])
-def test_a_feature_is_no_label(model, models):
-    error = run("score", models / model, models / "rows.csv", "--label", "y", *HERE, code=1).stderr
-    assert "The label 'y' is a feature that the model was trained on." in error
-
-
-@pytest.mark.parametrize("model", ["table", "array", "named"])
-def test_the_label_of_training_or_the_named_one_is_scored(model, models):
-    label = () if model == "table" else ("--label", "t")
-    printed = run("score", models / model, models / "rows.csv", *label, "--json", *HERE).stdout
-    assert json.loads(printed)["accuracy"] == daskls.load(models / "array").score(X, Y)
-
-
-def test_foreign_classes_are_told_in_a_line(models, tmp_path):
-    with DatasetWriter(tmp_path / "d", 2, "f8", classes=[f"c{i}" for i in range(100)]) as writer:
-        writer.append(X, np.arange(300) % 100)
-    error = run("score", models / "array", tmp_path / "d", *HERE, code=1).stderr
-    assert "c19, ...]" in error
-    assert "c20" not in error
-
-
 # Things that are no rows, no values, no places
-
-
-def test_an_asynchronous_client_is_refused_with_what_waits():
-    async def fit():
-        async with Client(processes=False, asynchronous=True, dashboard_address=":0") as client:
-            for given in (client, None):
-                with pytest.raises(ParameterError, match=r"asynchronous.*asyncio\.to_thread"):
-                    small_svc(client=given).fit(X, Y)
-
-    asyncio.run(fit())
 
 
 @pytest.fixture(scope="module")
@@ -148,37 +114,6 @@ def test_a_store_that_names_no_place_leaves_nothing(store, said, tmp_path, monke
 # Columns that become no features
 
 
-@pytest.fixture(scope="module")
-def odd_columns(tmp_path_factory):
-    """Return the path of a table of two features, and of columns that are refused."""
-    path = tmp_path_factory.mktemp("odd") / "odd.parquet"
-    text = [f"n{i}" for i in range(300)]
-    pairs = [[1, 2]] * 300
-    odd = {"id": text, "the pair": pairs, "a,b": pairs}
-    ROWS.assign(**odd, gap=[None, *range(299)], t=Y).to_parquet(path)
-    return path
-
-
-def test_one_error_names_every_refused_column_and_the_whole_drop_line(odd_columns, tmp_path):
-    fit = ("fit", odd_columns, tmp_path / "m", "--label", "t", *SMALL, *HERE)
-    error = run(*fit, "--missing", "refuse", code=1).stderr
-    for name in ("'the pair' holds list", "'a,b' holds list"):
-        assert f"column {name}" in error
-    assert "column 'gap' has a missing value in row 0" in error
-    line = "--drop 'the pair' --drop a,b"
-    assert f"Leave such columns out: {line}, or fit(..., drop=['the pair', 'a,b'])" in error
-    dropped = (*shlex.split(line), "--drop", "gap,id")
-    assert "2 numbers as they are: x, y" in run(*fit, *dropped).stdout
-
-
-def test_columns_to_leave_out_may_be_joined_by_commas(odd_columns):
-    model = small_svc().fit(odd_columns, "t", drop=["id,the pair", "a,b", "gap"])
-    assert model.feature_names_in_.tolist() == ["x", "y"]
-    # A name that holds a comma is not to be joined with others.
-    with pytest.raises(DataError, match=r"no column 'a', 'b' to leave out"):
-        small_svc().fit(odd_columns, "t", drop="id,the pair,a,b,gap")
-
-
 # Where commands run
 
 
@@ -192,14 +127,6 @@ def test_small_data_starts_no_cluster_unless_asked(models, tmp_path, no_cluster)
     run("score", models / "array", tmp_path / "d", "-q")
     for asked in (("--workers", 1), ("--dashboard", ":0"), ("--threads-per-worker", 2)):
         assert "a cluster was started" in run("score", model, rows, *asked, "-q", code=1).stderr
-
-
-def test_large_data_starts_a_cluster(models, tmp_path, no_cluster):
-    (tmp_path / "parts").mkdir()
-    for i in range(2):
-        (tmp_path / "parts" / f"{i}.csv").write_text("x,y,t\n" + "0.25,0.5,1\n" * 400_000)
-    score = ("score", models / "table", tmp_path / "parts" / "*.csv", "-q")
-    assert "a cluster was started" in run(*score, code=1).stderr
 
 
 # Events

@@ -24,13 +24,11 @@ def execute(notebook):
     ("cell", "said"),
     [
         ("import warnings; warnings.warn('mind the gap')", "UserWarning: mind the gap"),
-        ("import sys; print('red', file=sys.stderr)", "red"),
-        ("import logging; logging.warning('a worker is gone')", "a worker is gone"),
         # Its reader is a thread: what arrives between two cells belongs to none.
         ("import os, time; os.write(2, b'from a worker'); time.sleep(3)", "from a worker"),
         ("raise KeyError('gone')", "gone"),
     ],
-    ids=["warning", "stderr", "log", "another process", "error"],
+    ids=["warning", "another process", "error"],
 )
 def test_what_is_red_is_seen(cell, said, tmp_path):
     notebook = tmp_path / "one.py"

@@ -1,4 +1,3 @@
-import heapq
 import math
 import re
 from dataclasses import replace
@@ -69,17 +68,6 @@ def test_a_sample_too_large_for_the_client_is_refused():
         check_sample(sampling, sizes, 2**26, "raise it")
 
 
-@pytest.mark.parametrize("n_rows", [200_000, 10**7, 10**9])
-def test_the_largest_leaf_is_foreseen(n_rows):
-    plan = plan_sample(n_rows, 28, 2000)
-    n_leaves = plan.n_sample // plan.max_sampled_rows
-    # The share of a leaf of m of the N sampled rows is a beta variable, whatever the data.
-    shares = np.random.default_rng(0).beta(
-        plan.max_sampled_rows, plan.n_sample - plan.max_sampled_rows, n_leaves
-    )
-    assert n_rows * shares.max() < plan.largest_rows < 1.4 * n_rows * shares.max()
-
-
 def random_leaves(seed):
     rng = np.random.default_rng(seed)
     return rng.integers(0, 9000, int(rng.integers(1, 400))).tolist()
@@ -104,45 +92,6 @@ def test_bundles_hold_every_leaf_once(seed, n_features, n_classes):
             assert bundle.n_rows * sizes.row_nbytes <= LEAVES_NBYTES
             assert model_nbytes(sizes, bundle.n_rows) <= LEAVES_NBYTES
     assert held == list(range(len(leaf_rows)))
-
-
-def ended(costs, n_slots):
-    """Return when the last slot ends, each taking the next of the costs as soon as it is free."""
-    free = [0.0] * n_slots
-    for cost in sorted(costs, reverse=True):
-        heapq.heapreplace(free, free[0] + cost)
-    return max(free)
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "n_slots", "most"),
-    [(10**6, 2, 0.01), (10**6, 8, 0.08), (10**7, 32, 0.04), (10**7, 200, 0.2)],
-)
-def test_slots_end_together(n_rows, n_slots, most):
-    sampling = plan_sample(n_rows, 28, 2000)
-    n_leaves = sampling.n_sample // sampling.max_sampled_rows
-    shares = np.random.default_rng(0).gamma(sampling.max_sampled_rows, size=n_leaves)
-    leaf_rows = (shares / shares.sum() * n_rows).astype(int).tolist()
-    costs = [bundle.work for bundle in plan_bundles(sizes_of(28), leaf_rows)]
-    assert ended(costs, n_slots) * n_slots / sum(costs) - 1 < most
-
-
-def test_no_leaves_and_empty_ones():
-    assert plan_bundles(sizes_of(), []) == ()
-    assert [(b.first_leaf, b.last_leaf) for b in plan_bundles(sizes_of(), [0, 0, 30])] == [(0, 2)]
-
-
-def test_what_fits_is_not_refused():
-    sizes = sizes_of()
-    needed = max(group_nbytes(sizes, 14_000, 10**7), assign_nbytes(sizes, 100_000))
-    check_cells(
-        replace(sizes, n_rows=10**7, leaf_rows=14_000, block_rows=100_000), Resources(2, needed)
-    )
-    with pytest.raises(MemoryPlanError):
-        check_cells(
-            replace(sizes, n_rows=10**7, leaf_rows=14_000, block_rows=100_000),
-            Resources(2, needed - 1),
-        )
 
 
 @pytest.mark.parametrize("n_features", [2, 100, 784])
@@ -203,16 +152,6 @@ def test_a_smaller_cell_size_as_advised_fits(share, n_rows, n_features):
     )
 
 
-def test_no_cell_size_is_named_where_none_fits():
-    # Not even the rows of one cell of a single row fit, though a block of one row does.
-    sizes = sizes_of(n_features=10**6)
-    with pytest.raises(MemoryPlanError, match=r"may use [^;]*; give each worker"):
-        check_cells(
-            replace(sizes, n_rows=4000, leaf_rows=4000, block_rows=1),
-            Resources(1, assign_nbytes(sizes, 1)),
-        )
-
-
 def refused_sampling(sampling, n_rows, error=ParameterError, nbytes=1 << 40, **sizes):
     """Return the message that refuses a method on samples."""
     sizes = replace(sizes_of(**sizes), n_rows=n_rows, leaf_rows=min(n_rows, 1024), block_rows=1000)
@@ -242,11 +181,3 @@ def test_remedies_of_small_subsamples_can_be_followed(fraction, n_subsamples, n_
         assert fraction <= then["fraction"] <= 1
         assert 1 <= then["n"] <= n_subsamples
         assert plan_draws(n_rows, then["fraction"], int(then["n"]), 0).subsample_rows >= 2
-
-
-def test_neighbors_are_planned_as_many_as_there_are():
-    many = CGLQ(0.1, n_neighbors=10**6)
-    roomy = Resources(1, 1 << 30)
-    many.check(replace(sizes_of(2), n_rows=400, leaf_rows=400, block_rows=400), roomy)
-    message = refused_sampling(many, 4000, MemoryPlanError, 256 << 20, n_features=2)
-    assert message.startswith("lower n_neighbors below 3599, or give each worker")

@@ -5,7 +5,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskls.partition.shuffle import key_limit, row_keys
+from daskls.partition.shuffle import row_keys
 from daskls.run.blocks import BlockRows
 from daskls.run.sample import sample_rows
 from daskls.run.scan import scan_targets
@@ -46,13 +46,3 @@ def test_rows_of_no_weight_have_no_number():
     expected = np.sort(np.argsort(keys)[:500])
     np.testing.assert_array_equal(found.numbers, expected)
     np.testing.assert_array_equal(found.X[:, 0], counted[expected])
-
-
-@pytest.mark.parametrize("n_sample", [1, 8, 300, 65_536])
-def test_enough_rows_lie_below_the_limit(n_sample):
-    n_rows = 2_000_000
-    limit = key_limit(n_rows, n_sample)
-    for seed in range(20):
-        keys = row_keys(np.arange(n_rows), SAMPLE(seed))
-        n_below = np.count_nonzero(keys < np.uint64(limit))
-        assert n_sample <= n_below <= n_sample + 20 * np.sqrt(n_sample) + 150

@@ -8,10 +8,8 @@ import ast
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from daskls import seeds
 from daskls.seeds import KeyStream, Stream, register
 
 PACKAGE = Path(__file__).parents[1] / "daskls"
@@ -78,25 +76,9 @@ def seeded(root):
     return found
 
 
-def users(root):
-    """Return {stream: modules that name it}."""
-    found = {}
-    for module, tree in parsed(root):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module == "daskls.seeds":
-                for alias in node.names:
-                    found.setdefault(alias.name, set()).add(module)
-    return found
-
-
 @pytest.mark.slow
 def test_seeds_are_put_together_in_the_register_alone():
     assert seeded(PACKAGE) == []
-
-
-def test_the_users_of_each_stream_are_those_it_names():
-    named = {name: set(stream.users) for name, stream in register().items()}
-    assert users(PACKAGE) == named
 
 
 def meeting(a, b):
@@ -134,33 +116,3 @@ def test_streams_meet_where_they_are_marked_and_nowhere_else():
     marked = [frozenset((name, other)) for name in streams for other in streams[name].meets]
     assert len(marked) == len(set(marked))
     assert set(marked) == found
-
-
-def test_streams_that_meet_draw_the_same_numbers():
-    # The rule above is NumPy's: shown on every pair that it finds.
-    streams = {name: s for name, s in register().items() if isinstance(s, Stream)}
-    n_met = 0
-    for a, b in combinations(streams.values(), 2):
-        found = meeting(a, b)
-        if found is not None:
-            both = zip((a, b), found, strict=True)
-            draws = [stream.generator(9, **given).random(8) for stream, given in both]
-            np.testing.assert_array_equal(*draws)
-            n_met += 1
-    assert n_met >= 10
-
-
-def test_streams_that_do_not_meet_draw_others():
-    drawn = {}
-    for name, stream in register().items():
-        if isinstance(stream, Stream) and not stream.meets:
-            given = {part: 11 for part in stream.drawn_from if isinstance(part, str)}
-            drawn[name] = stream.generator(9, **given).random(8).tobytes()
-    assert len(set(drawn.values())) == len(drawn) >= 4
-
-
-def test_a_stream_takes_the_numbers_it_is_drawn_from():
-    assert seeds.TRUNK(3, partition=2) == (3, 2, 0, 1)
-    for wrong in ({}, {"leaf": 2}, {"partition": 2, "leaf": 2}):
-        with pytest.raises(TypeError, match=r"drawn from \['partition'\]"):
-            seeds.TRUNK(3, **wrong)

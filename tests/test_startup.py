@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from samplings import small_local
 from support import checkers, small_svc
 
 import daskls
@@ -152,16 +151,6 @@ def test_prediction_neither_loads_nor_compiles_the_trainers(tmp_path, rows):
     assert compiled == {"decisions", "gram", "precision", "route"}
 
 
-@pytest.mark.slow
-def test_a_model_on_a_sample_is_answered_without_its_trainer(tmp_path, rows):
-    model = small_local(radius_scale=0.5).fit(X, Y)
-    model.save(tmp_path / "model.zarr")
-    seen = run_python(LOAD_AND_PREDICT, tmp_path / "model.zarr", rows)
-    assert seen["labels"] == model.predict(X).tolist()
-    assert not TRAINERS & set(seen["modules"])
-    assert not {name for name in seen["modules"] if name.startswith("sklearn.svm")}
-
-
 def test_the_trainers_are_modules():
     # A renamed module would make the test above pass whatever is loaded.
     assert all(map(find_spec, TRAINERS))
@@ -181,16 +170,3 @@ def test_a_read_only_installation_compiles_once(tmp_path, rows):
     assert second["compiled"] == 0
     assert second["from_disk"] > 0
     assert list(home.rglob("*.nbi"))
-
-
-@pytest.mark.slow
-def test_without_any_folder_for_the_cache_it_compiles_each_time(tmp_path, rows):
-    site = tmp_path / "site"
-    shutil.copytree(PACKAGE, site / "daskls", ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in (site / "daskls").rglob("*/"):
-        (folder / "__pycache__").touch()
-    nowhere = tmp_path / "file"
-    nowhere.touch()
-    places = {"path": site, "cwd": tmp_path, "HOME": str(nowhere / "home")}
-    seen = run_python(FIT_AND_COUNT, rows, **places)
-    assert seen["from_disk"] == 0

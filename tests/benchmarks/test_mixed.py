@@ -6,7 +6,6 @@ import pytest
 
 from benchmarks import mixed
 from benchmarks.suite import packaged
-from benchmarks.suite.journal import Journal
 from benchmarks.suite.packaged import CLASSES, TABLES, Table
 
 
@@ -25,14 +24,6 @@ def rows():
 
 
 # What peers are given
-
-
-@pytest.mark.parametrize(("most", "known"), [(None, ["a", "b"]), (1, ["a"])])
-def test_categories_are_those_of_training_rows(rows, most, known):
-    own = mixed.categories(rows, most)
-    assert own.X.name.cat.categories.tolist() == own.X_test.name.cat.categories.tolist() == known
-    assert own.X.name.isna().tolist() == [False, most == 1, False, True]
-    assert own.X_test.name.isna().tolist() == [most == 1, True]
 
 
 # Which rows
@@ -69,29 +60,4 @@ def test_rows_have_dates_and_names_and_no_rare_class():
     assert set(found.y) == {"often", "also"}
 
 
-@pytest.mark.parametrize(
-    ("column", "is_dropped"),
-    [("rownames", True), ("id", True), ("paid_late", True), ("idle", False), ("unpaid", False)],
-)
-def test_ids_and_what_begins_like_a_star_are_dropped(column, is_dropped):
-    assert packaged.is_dropped(column, "id paid_*") == is_dropped
-
-
 # What is told
-
-
-def test_a_report_ranks_those_that_have_done_a_table(tmp_path):
-    journal = Journal(tmp_path / "j.jsonl")
-    shape = {"train_rows": 80, "features": 3, "text": 1, "most_values": 1234, "dates": 1, "gaps": 5}
-    cost = {"fit_cpu_s": 1.0, "predict_cpu_s": 0.1}
-    errors = {"ames": (20, 30), "churn": (22, 21), "cars": (9, None)}
-    for name, own in errors.items():
-        for contender, error in zip((mixed.OURS, "LightGBM"), own, strict=True):
-            key = {"part": "split", "set": name, "estimator": contender, "seed": 0}
-            found = {"failure": "DataError: no"} if error is None else {"error": error, **cost}
-            journal.add({**key, **shape, **found, "log_loss": error})
-    text = mixed.report(journal)
-    assert "| daskls | 2 | 1.50 | 1 | 2.00 | 1.00 | 2.00 |" in text
-    assert "| cars | 80 | 1 | 9.00 | not measured |" in text
-    assert "| churn | 22.00 | LightGBM | +1.00 | 0.00 | 1.048 |" in text
-    assert "| ames | openintro/ames | price | 3 | 1 | 1,234 | 1 | 5.0 |" in text

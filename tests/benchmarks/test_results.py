@@ -32,13 +32,6 @@ def test_figures_are_those_of_the_journal(name, tmp_path):
     assert (tmp_path / f"{name}.png").read_bytes() == (RESULTS / f"{name}.png").read_bytes()
 
 
-def test_without_a_journal_old_results_are_kept(tmp_path, capsys):
-    (tmp_path / "learning_rate.md").write_text("measured long ago\n")
-    runner.main(["learning_rate", "--report", "--results", str(tmp_path)])
-    assert "no journal" in capsys.readouterr().out
-    assert (tmp_path / "learning_rate.md").read_text() == "measured long ago\n"
-
-
 def test_the_page_of_results_is_of_these_tables():
     """Written by ``make docs-results``."""
     page = Path(__file__).parents[2] / "docs" / "results.md"
@@ -50,12 +43,6 @@ def test_tables_on_pages_are_those_of_the_results(page):
     """Written by ``make docs-results``."""
     text = page.read_text(encoding="utf-8")
     assert excerpts.filled(text) == text
-
-
-def test_a_table_that_is_not_there_is_told():
-    text = "<!-- table of methods: Weight -->\n<!-- end of the table -->\n"
-    with pytest.raises(ValueError, match="no table below the heading 'Weight'"):
-        excerpts.filled(text)
 
 
 def copied(name, folder):

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from benchmarks import untuned
-from benchmarks.suite import standing
-from benchmarks.suite.data import drawn
 from benchmarks.suite.journal import Journal
 
 pytestmark = pytest.mark.slow
@@ -30,24 +28,12 @@ def folder(tmp_path, monkeypatch):
 # Sets and splits
 
 
-def test_splits_are_stratified_seeded_and_of_all_rows(folder):
-    first, again, other = (drawn("split", seed, 1000) for seed in (0, 0, 1))
-    assert np.array_equal(first.X, again.X)
-    assert not np.array_equal(first.X_test, other.X_test)
-    assert np.bincount(first.y).tolist() == [84, 24, 12]
-    assert np.bincount(first.y_test).tolist() == [21, 6, 3]
-    assert len(np.unique(np.concatenate([first.X, first.X_test]), axis=0)) == 150
-
-
 def test_features_are_scaled_by_training_rows(folder):
     data = untuned.rows("official", "split", 0)
     assert data.X.min() == 0
     assert data.X.max() == 1
     assert data.X_test.min() < -1
     assert data.y_test.tolist() == [0] * 70 + [1] * 20 + [2] * 10
-
-
-# Measurements
 
 
 # What is told
@@ -65,20 +51,6 @@ def journal_of(path, errors, part="split", **fit_cpu_s):
                 rows = {"train_rows": 100 + number}
                 journal.add({**key, **rows, **(ENDED if error is None else cost)})
     return journal
-
-
-def test_ranks_are_of_means_and_who_is_ended_is_last(tmp_path):
-    journal = journal_of(
-        tmp_path,
-        {
-            "a": {"VoronoiSVC": [1, 3], "XGBoost": [3, 3], "SVC": [2, 2]},
-            "b": {"VoronoiSVC": [5, 5], "XGBoost": [60, 60], "SVC": [None, None]},
-        },
-    )
-    boards = standing.board(journal, "split", ["VoronoiSVC", "XGBoost", "SVC"])
-    assert standing.mean_ranks(boards) == {"VoronoiSVC": 1.25, "XGBoost": 2.5, "SVC": 2.25}
-    rows = {r["estimator"]: r for r in untuned.ranked(journal)}
-    assert rows["SVC"]["fit_cpu_s"] == (1 + untuned.LIMIT_S) / 2
 
 
 BEHIND = {
@@ -105,14 +77,3 @@ def test_sets_on_which_daskls_is_behind(tmp_path):
     assert "but for car, nursery, tic-tac-toe: indeed, from nothing, where ended.\n" in (
         untuned.report(journal)
     )
-
-
-def test_report_and_figure_are_of_the_journal_alone(tmp_path, monkeypatch):
-    monkeypatch.delenv("DASKLS_DATA", raising=False)
-    journal = journal_of(tmp_path, {"a": {"SVC": [1, 2], "LightGBM": [3, None]}})
-    journal_of(tmp_path, {"a": {"SVC": [7.25]}}, part="official")
-    text = untuned.report(Journal(journal.path))
-    assert "| a | 100 | 2 | > 900 s | 1.50 |" in text
-    assert "| a | 100 | 1 | 7.25 |" in text
-    (axes,) = untuned.draw(journal).axes
-    assert {text.get_text() for text in axes.texts} == {"SVC", "LightGBM"}
