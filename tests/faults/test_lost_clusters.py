@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, Future, WorkerPlugin
-from support import assert_same_model, checkers, few, small_svc, start_cluster
+from support import assert_same_model, checkers, few, memory_nbytes, small_svc, start_cluster
 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
@@ -64,6 +64,8 @@ def mark(folder, name):
 
 def slow(block, folder, seconds=0.3):
     mark(folder, "block")
+    gate = Path(folder) / "gate"
+    wait_until(lambda: not gate.exists() or len(list(gate.parent.glob("block-*"))) <= 3)
     time.sleep(seconds)
     return block
 
@@ -95,12 +97,18 @@ def when_blocks_run(folder, happen):
     return thread
 
 
+def cancel_all(client):
+    client.cancel([Future(key, client) for key in list(client.futures)], force=True)
+
+
+def lose_all_workers(client):
+    client.cluster.scale(0)
+
+
 EVENTS = {
-    "futures cancelled": lambda client: client.cancel(
-        [Future(key, client) for key in list(client.futures)], force=True
-    ),
+    "futures cancelled": cancel_all,
     "restarted": lambda client: client.restart(),
-    "no workers": lambda client: client.cluster.scale(0),
+    "no workers": lose_all_workers,
     "cluster closed": lambda client: client.cluster.close(),
     "client closed": lambda client: client.close(),
 }
@@ -118,6 +126,33 @@ def test_what_ends_a_fit_from_outside_is_told_and_the_next_fit_goes_on(event, cl
         model = small_svc(store=store).fit(*slow_data(tmp_path, 0))
         assert_same_model(small_svc().fit(*slow_data(tmp_path, 0)), model)
     assert not list(store.glob(".*"))
+
+
+def pids(client):
+    return list(client.run(os.getpid).values())
+
+
+@pytest.mark.slow
+def test_workers_that_do_not_answer_are_told(lasting_client, tmp_path):
+    stopped = pids(lasting_client)
+
+    def stop():
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+
+    happening = when_blocks_run(tmp_path, stop)
+    try:
+        with (
+            short_patience(),
+            pytest.raises(
+                ClusterError, match=r"nothing for 12 s .*2 worker\(s\), .* do not answer"
+            ),
+        ):
+            small_svc(client=lasting_client, store=tmp_path / "m").fit(*slow_data(tmp_path))
+    finally:
+        happening.join()
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
 
 
 @pytest.fixture
@@ -141,6 +176,12 @@ def test_ctrl_c_passes_and_frees_the_cluster(lasting_client, heeded_interrupts, 
 # Workers that come, go, or cannot take part
 
 
+def hold(share, dask_worker=None):
+    limit = dask_worker.memory_manager.memory_limit
+    free = int(limit * share) - memory_nbytes("VmRSS")
+    dask_worker.held = bytearray(os.urandom(1 << 20)) * (free >> 20)
+
+
 def test_without_workers_a_fit_waits_for_one_then_refuses(tmp_path):
     X, y = checkers(300)
     with start_cluster(0) as cluster, Client(cluster, set_as_default=False) as client:
@@ -154,6 +195,18 @@ def test_without_workers_a_fit_waits_for_one_then_refuses(tmp_path):
     assert_same_model(small_svc().fit(X, y), model)
 
 
+@pytest.mark.slow
+def test_paused_workers_are_told(tmp_path):
+    X, y = checkers(300)
+    with start_cluster(1, 1, "400MiB") as cluster, Client(cluster, set_as_default=False) as client:
+        client.run(hold, 0.87)
+        paused = r"1 of 1 worker\(s\) are paused.* holds 3\d\d of 400 MiB.*client.restart\(\)"
+        with short_patience(4), pytest.raises(ClusterError, match=paused):
+            small_svc(client=client).fit(X, y)
+        client.restart()
+        small_svc(client=client).fit(X, y)
+
+
 class HideDaskls(WorkerPlugin):
     """Makes a worker one where daskls is not installed."""
 
@@ -165,32 +218,51 @@ class HideDaskls(WorkerPlugin):
         sys.modules["daskls"] = None
 
 
+class OtherVersion(WorkerPlugin):
+    """Makes a worker one with another version of daskls."""
+
+    def setup(self, worker):
+        daskls._version.__version__ = "0.1.0"
+
+
 @pytest.mark.slow
-def test_a_worker_without_daskls_is_told(client):
+@pytest.mark.parametrize(
+    ("plugin", "told"),
+    [
+        (HideDaskls, r"worker tcp://\S+ cannot import daskls .*Install"),
+        (
+            OtherVersion,
+            rf"worker tcp://\S+ has daskls 0\.1\.0\. Install daskls {daskls.__version__}",
+        ),
+    ],
+)
+def test_a_worker_without_this_version_of_daskls_is_told(plugin, told, client):
     X, y = checkers(300)
-    model, told = small_svc().fit(X, y), r"worker tcp://\S+ cannot import daskls .*Install"
-    client.register_plugin(HideDaskls())
+    model = small_svc().fit(X, y)
+    client.register_plugin(plugin())
     with pytest.raises(ClusterError, match=told):
         small_svc(client=client).fit(X, y)
     # Dask would close each such worker, and wait for others.
+    lazy = da.from_array(X, chunks=(100, 2))
     with pytest.raises(ClusterError, match=told):
-        model.set_params(client=client).predict(da.from_array(X, chunks=(100, 2)))
+        model.set_params(client=client).predict(lazy)
 
 
 class HidePath(WorkerPlugin):
-    """Makes a worker one that does not share a folder with the client."""
+    """Makes a worker one that does not share a folder with the client, perhaps from a file on."""
 
-    def __init__(self, path):
-        self.path = str(path)
+    def __init__(self, path, only=None, once=""):
+        self.path, self.only, self.once = str(path), only, str(once)
 
     def setup(self, worker):
-        exists, lstat = os.path.exists, os.lstat
+        if self.only is None or worker.name == self.only:
+            exists, lstat = os.path.exists, os.lstat
 
-        def hides(path):
-            return str(path).startswith(self.path)
+            def hides(path):
+                return str(path).startswith(self.path) and (not self.once or exists(self.once))
 
-        os.path.exists = lambda path: not hides(path) and exists(path)
-        os.lstat = lambda path, **at: lstat("/nowhere" if hides(path) else path, **at)
+            os.path.exists = lambda path: not hides(path) and exists(path)
+            os.lstat = lambda path, **at: lstat("/nowhere" if hides(path) else path, **at)
 
 
 @pytest.mark.parametrize("hidden", few(["m", "X.zarr"]))
@@ -219,7 +291,7 @@ def fail_once(block, folder, error):
     return block
 
 
-@pytest.mark.parametrize("error", [None, OSError, DataError, MemoryPlanError])
+@pytest.mark.parametrize("error", [None, OSError, DataError, StoreError, MemoryPlanError])
 def test_a_task_is_tried_again_but_never_after_an_error_of_daskls(error, lasting_client, tmp_path):
     X, y = checkers(300)
     once = da.from_array(X, chunks=(300, 2)).map_blocks(
@@ -236,3 +308,13 @@ def test_a_task_is_tried_again_but_never_after_an_error_of_daskls(error, lasting
 def test_a_client_given_as_text_is_refused():
     with pytest.raises(daskls.ParameterError, match=r"Client\('tcp://nowhere:8786'\)"):
         small_svc(client="tcp://nowhere:8786").fit(*checkers(300))
+
+
+@pytest.mark.slow
+def test_one_long_task_is_progress(lasting_client, tmp_path):
+    X, y = checkers(300)
+    X = da.from_array(X, chunks=(300, 2))
+    late = X.map_blocks(slow, str(tmp_path), 9.0, dtype=X.dtype, meta=X._meta)
+    with dask.config.set({"daskls.patience": 6}):
+        model = small_svc(client=lasting_client).fit(late, y)
+    assert_same_model(small_svc().fit(X, y), model)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from distributed import Client
 from samplings import small_local
-from support import checkers, memory_nbytes, small_svc, start_cluster
+from support import assert_same_model, checkers, memory_nbytes, small_svc, start_cluster
 
 from daskls import MemoryPlanError, StoreError, VoronoiSVC
 from daskls.run.resources import find_resources
@@ -60,6 +60,23 @@ def test_workers_too_small_to_begin_are_refused():
         pytest.raises(MemoryPlanError, match=r"tcp://\S+ has a memory limit of 240 MiB.*512 MiB"),
     ):
         small_svc(client=client).fit(X, Y)
+
+
+@pytest.mark.slow
+def test_fits_of_many_methods_leave_workers_at_work():
+    # Two workers of 512 MiB: each fit ends, or is refused before it starts.
+    with start_cluster(2, 1, "512MiB") as cluster, Client(cluster, set_as_default=False) as client:
+        for seed in range(4):
+            for make in (small_svc, small_local):
+                try:
+                    make(client=client, random_state=seed).fit(*checkers(1200))
+                except MemoryPlanError as error:
+                    assert "client.restart()" in str(error)  # noqa: PT017
+        states = client.scheduler_info()["workers"].values()
+        assert {worker["status"] for worker in states} == {"running"}
+        client.restart()
+        model = small_svc(client=client).fit(X, Y)
+    assert_same_model(small_svc().fit(X, Y), model)
 
 
 def test_a_disk_without_room_for_the_exchange_is_refused_first(tmp_path, monkeypatch):

@@ -2,8 +2,6 @@
 
 import errno
 import threading
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from support import Calls, assert_same_model, small_svc
@@ -49,22 +47,41 @@ def twice(task):
     return run
 
 
-@contextmanager
-def full_disk(part, at):
-    """From a number on fail on files whose path holds ``part``; the half that fits is left."""
-    create, n = folder.create_file, []
+def no_space(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
-    def refuse(path, *args, **kwargs):
-        n.extend([path] * (part in path))
-        if part not in path or len(n) <= at:
-            return create(path, *args, **kwargs)
-        Path(path).write_bytes(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folder, "create_file", refuse)
-        yield
-    assert len(n) > at
+def folder_writer(monkeypatch, at, part):
+    """Fail on files of the store whose path holds ``part``; the half that fits is left."""
+
+    def match(path):
+        if part in path:
+            with open(path, "wb") as file:
+                file.write(b"half")
+        return part in path
+
+    return FullFrom(monkeypatch, folder, "create_file", at, match)
+
+
+class FullFrom:
+    """Lets writing work ``at`` times and then fails, until `heal`."""
+
+    def __init__(self, monkeypatch, owner, name, at, matches):
+        self.n, self.full = 0, True
+        original = getattr(owner, name)
+
+        def write(*args, **kwargs):
+            if self.full and matches(*args, **kwargs):
+                self.n += 1
+                if self.n > at:
+                    no_space()
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, write)
+
+    def heal(self):
+        assert self.n > 0, "the disk was never full: nothing was tested"
+        self.full = False
 
 
 # What the paths of files that are being written hold.
@@ -76,16 +93,18 @@ PARTS = {
 
 @pytest.mark.parametrize("at", [0, 5])
 @pytest.mark.parametrize("place", PARTS)
-def test_a_full_disk(place, at, data, undisturbed, tmp_path):
+def test_a_full_disk(place, at, data, undisturbed, monkeypatch, tmp_path):
     store = tmp_path / "m"
     once = place in ("manifest", "partition", "index", "root")
-    told = r"No space left.*Free some space.*call fit again"
-    with full_disk(PARTS[place], 0 if once else at), pytest.raises(StoreError, match=told):
+    full = folder_writer(monkeypatch, 0 if once else at, PARTS[place])
+    with pytest.raises(StoreError, match=r"No space left.*Free some space.*call fit again"):
         small_svc(store=store).fit(*data)
     with pytest.raises(StoreError):
         daskls.load(store)
     # Nothing half written has a name.
     for bundle in store.glob("bundles/*"):
         open_artifact(store, f"bundles/{bundle.name}").check()
-    assert_same_model(undisturbed, small_svc(store=store).fit(*data))
+    full.heal()
+    model = small_svc(store=store).fit(*data)
+    assert_same_model(undisturbed, model)
     assert sorted(p.name for p in store.iterdir()) == ["bundles", "index", "partition", "root"]

@@ -15,12 +15,15 @@ from daskls.run.sample import Sample
 from daskls.scaling.candidates import evaluate_candidate, learn_scale
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import (
+    WIDTHS,
     Trial,
     TrialGrid,
+    check_race,
     check_regions,
     region_rows,
     rung_nbytes,
     trial_nbytes,
+    tuning_cells,
 )
 from daskls.scaling.regions import RegionJob, _region_key
 from daskls.scaling.splits import (
@@ -44,7 +47,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 SIZES = [(54, 2), (300, 2), (12, 26)]
 
 
-@pytest.fixture
+@pytest.fixture(params=[*SIZES[::2], pytest.param(SIZES[1], marks=pytest.mark.slow)], ids=str)
 def job(request, tmp_path):
     d, k = request.param
     n = region_rows(d)
@@ -57,6 +60,18 @@ def job(request, tmp_path):
     )
     write_artifact(tmp_path, _region_key(job, 0), columns)
     return job, d, k
+
+
+@pytest.mark.parametrize("ridge", few([1e-4, 1e-1]))
+@pytest.mark.parametrize("cell_rows", few([2000, 1000, 4000]))
+def test_cells_that_choose_width_and_ridge(job, cell_rows, ridge):
+    job, d, k = job
+    grid = TrialGrid(WIDTHS[8:10], (ridge,))
+    sheet = plan_of_regions(job, 1000, cell_rows).final
+    call = 0, np.ones(d), grid.at((0, 0), "rbf"), sheet, grid, job
+    given = region_rows(d), d, k if k > 2 else 1, cell_rows
+    planned = trial_nbytes(*given, tuning_cells(cell_rows))
+    assert_projected(lambda: evaluate_candidate(*call), planned, 4)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +89,13 @@ def test_slopes_and_held_out_errors(job):
         lambda: evaluate_candidate(0, np.ones(d), trial, sheets.deciding, grid, job),
     ):
         assert_projected(task, planned, 4)
+
+
+def test_what_no_task_could_look_at_is_refused():
+    sizes = TaskSizes(5000, 8, 2, 2000, SolverSpec())
+    check_regions(sizes, 100, 2000, Resources(1, 4 << 30))
+    with pytest.raises(MemoryPlanError, match=r"on a region of 4000 rows x 5000 features"):
+        check_regions(sizes, 100, 2000, Resources(1, 300 << 20))
 
 
 @pytest.mark.parametrize(("d", "k"), few(SIZES), ids=str)
@@ -94,8 +116,10 @@ def test_a_rung_of_a_race(d, k, tmp_path):
         assert_projected(lambda call=call: evaluate_candidate(*call), planned, 4)
 
 
-def test_what_no_task_could_look_at_is_refused():
-    sizes = TaskSizes(5000, 8, 2, 2000, SolverSpec())
-    check_regions(sizes, 100, 2000, Resources(1, 4 << 30))
-    with pytest.raises(MemoryPlanError, match=r"on a region of 4000 rows x 5000 features"):
-        check_regions(sizes, 100, 2000, Resources(1, 300 << 20))
+def test_a_race_that_no_worker_has_memory_for_is_refused():
+    sizes = TaskSizes(1500, 8, 2, 2000, SolverSpec())
+    check_race([(2000, 1500)], 1500, sizes, Resources(1, 1 << 30))
+    with pytest.raises(
+        MemoryPlanError, match=r"Comparing candidates on 3500 rows x 1500 .* feature_coding=.none"
+    ):
+        check_race([(2000, 1500)], 1500, sizes, Resources(1, 150 << 20))

@@ -1,6 +1,7 @@
 """Artifacts are files that safetensors reads, and no damage to one is unnoticed."""
 
 import os
+import shutil
 import tracemalloc
 
 import numpy as np
@@ -20,7 +21,9 @@ from support import (
 )
 
 from daskls.errors import DamageError
+from daskls.store import artifact
 from daskls.store.artifact import open_artifact, read_arrays, streamed_artifact, write_artifact
+from daskls.store.folder import Folder
 from daskls.store.objects import open_store
 
 ATTRIBUTES = {"nested": {"b": [1, 2.25e-17], "a": None}, "text": 'an "ä" }'}
@@ -61,6 +64,21 @@ def assert_same(found, expected):
         assert (own.dtype, own.shape) == (values.dtype.newbyteorder("<"), values.shape)
         # As NaN is itself here.
         assert own.tobytes() == values.astype(own.dtype).tobytes(), name
+
+
+def test_what_is_written_is_read_by_anybody(store):
+    for key, seed in ((KEY, 0), ("other", 1)):
+        opened = open_artifact(store, key)
+        assert opened.attrs == ATTRIBUTES
+        assert sorted(opened.names) == sorted(draw())
+        assert "rows" in opened
+        assert "crc32c" not in opened
+        assert_same(read_arrays(store, key), draw(seed))
+        attributes, arrays = read_plain(store / key)
+        del arrays["crc32c"]
+        assert attributes == ATTRIBUTES
+        assert_same(arrays, draw(seed))
+        opened.check()
 
 
 DTYPES = [
@@ -115,7 +133,6 @@ def test_any_arrays_and_any_ranges_of_them(tmp_path_factory, values, summed, dat
             assert_same(plain, values)
             opened = open_artifact(root, key)
             opened.check()
-            assert opened.attrs == {"n": len(values)}
             for name, own in values.items():
                 if own.ndim:
                     rows = slice(*(data.draw(st.integers(0, len(own) + 1)) for _ in range(2)))
@@ -123,6 +140,21 @@ def test_any_arrays_and_any_ranges_of_them(tmp_path_factory, values, summed, dat
                     assert_same({name: found}, {name: own[rows]})
                     assert found.flags.aligned
                     assert found.flags.writeable
+
+
+def test_a_stream_of_too_few_bytes_is_not_put(tmp_path):
+    for n in (0, 2, 4):
+        with (
+            pytest.raises(AssertionError, match="bytes written of 24"),
+            streamed_artifact(tmp_path, "a", {"x": ("f8", (3,))}) as file,
+        ):
+            file.write(np.zeros(n))
+    with (
+        pytest.raises(ZeroDivisionError),
+        streamed_artifact(tmp_path, "a", {"x": ("f8", (3,))}) as file,
+    ):
+        file.write(np.zeros(3) / (1 // 0))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(params=few(["folder", "bucket"]))
@@ -153,6 +185,25 @@ def test_every_flipped_bit_is_noticed(anywhere):
     assert end > 8 * len(header)
 
 
+def test_a_range_is_checked_by_the_sums_that_hold_it(store):
+    whole = bytearray((store / KEY).read_bytes())
+    rows, (_, end) = draw()["rows"], read_header(whole)
+    header = read_header(whole)[0]
+    at = end + header["rows"]["data_offsets"][0]
+    whole[at + 12 * 10] ^= 1
+    (store / KEY).write_bytes(whole)
+    opened, n_noticed = open_artifact(store, KEY), 0
+    for row in range(23):
+        try:
+            np.testing.assert_array_equal(opened.read("rows", slice(row, row + 1))[0], rows[row])
+        except DamageError:
+            n_noticed += 1
+            assert abs(row - 10) <= 96 // 12
+    assert 0 < n_noticed <= 3 + 96 // 12
+    with pytest.raises(DamageError, match="checksum"):
+        opened.check()
+
+
 def entry(name, **values):
     return lambda header: header[name].update(values)
 
@@ -171,17 +222,27 @@ def last(header):
 DEEP = "[" * 100_000
 NONSENSE = {
     "rows without end": entry("coef", shape=[2**60]),
+    "as many bytes as such rows have": entry("coef", shape=[2**60], data_offsets=[0, 2**63]),
+    "fewer rows than none": entry("coef", shape=[-50]),
+    "a shape of fractions": entry("coef", shape=[50.0]),
     "a shape that is none": entry("coef", shape=7),
+    "a shape of words": entry("coef", shape=["a"]),
+    "a shape that overflows": entry("rows", shape=[2**33, 2**33]),
     "offsets behind the end": entry("coef", data_offsets=[2**40, 2**40 + 400]),
+    "offsets before the begin": entry("coef", data_offsets=[-400, 0]),
+    "one offset": entry("coef", data_offsets=[0]),
     "an unknown dtype": entry("coef", dtype="O"),
     "another dtype": entry("codes", dtype="F64"),
+    "an array that is none": lambda header: header.update(coef=None),
     "an array that overlaps": lambda header: header.update(more=header["coef"]),
     "an array that is not listed": lambda header: header.pop(last(header)),
     "no sums": lambda header: header.pop("crc32c"),
     "metadata that are none": lambda header: header.update(__metadata__={}),
+    "attributes that are none": metadata(attributes="{"),
     "attributes without end": metadata(attributes=DEEP),
     "records of objects": metadata(records='{"report": [["a", "|O"]]}'),
     "records without end": metadata(records='{"report": [["a", "<U268435456"]]}'),
+    "records of another size": metadata(records='{"report": [["a", "<f8"]]}'),
     "records of an array that is none": metadata(records='{"rows": [["a", "<f4", [3]]]}'),
 }
 
@@ -209,7 +270,7 @@ def assert_refused(store, name):
 
 def test_files_that_are_none(store):
     for content in (
-        *(b"", b"\xff\xfe\x00", bytes(8), b"daskls 2" + bytes(200)),
+        *(b"", b"7", b"\xff\xfe\x00", bytes(7), bytes(8), bytes(100), b"daskls 2" + bytes(200)),
         # Lengths beyond the end, or of more memory than there is.
         *((2**63).to_bytes(8, "little") + b"{}", (2**40).to_bytes(8, "little") + bytes(1000)),
         *((3).to_bytes(8, "little") + b"{}", (5000).to_bytes(8, "little") + bytes(4000)),
@@ -243,6 +304,21 @@ def test_values_that_nobody_writes(tmp_path):
             write_artifact(tmp_path, "b", {"x": wrong})
 
 
+def test_what_is_read_of_a_range(tmp_path, monkeypatch):
+    n = 1 << 16
+    write_artifact(tmp_path, "a", {"x": np.arange(n), "y": np.arange(4.0)})
+    asked, read = [], Folder._read
+    monkeypatch.setattr(
+        Folder, "_read", lambda self, *args: (asked.append(args), read(self, *args))[1]
+    )
+    opened = open_artifact(tmp_path, "a")
+    assert sum(stop - start for *_, start, stop in asked) <= artifact.LOCAL_OPENED_NBYTES
+    del asked[:]
+    assert opened.read("x", slice(n // 2, n // 2 + 10)).tolist() == [*range(n // 2, n // 2 + 10)]
+    ((*_, start, stop),) = asked
+    assert stop - start <= 2 * artifact.SUMMED_NBYTES
+
+
 def test_a_root_is_on_the_disk_before_it_replaces_the_old_one(tmp_path, monkeypatch):
     X, y = checkers(100)
     steps = []
@@ -253,3 +329,9 @@ def test_a_root_is_on_the_disk_before_it_replaces_the_old_one(tmp_path, monkeypa
     before = [steps[i - 1][0] for i, own in enumerate(steps) if str(own[-1]).endswith("m/root")]
     assert before == ["fsync"] * 3
     assert sum(name == "fsync" for name, *_ in steps) == 3
+
+
+def test_an_artifact_of_another_key_is_damage(store):
+    shutil.copy(store / "other", store / KEY)
+    with pytest.raises(DamageError, match="is damaged"):
+        read_arrays(store, KEY)

@@ -1,5 +1,6 @@
 """A folder and a bucket keep the contract; in a bucket fits, `load` and predictions work."""
 
+import errno
 import os
 import shutil
 import warnings
@@ -26,6 +27,21 @@ class TestFolder(ObjectsContract):
         store.make()
         return store
 
+    def test_what_was_there_stays_if_it_cannot_be_replaced(self, store, monkeypatch):
+        store.put("a", b"1")
+        rename = os.rename
+
+        def refuse(source, target):
+            if ".old" not in source and target == store.root:
+                raise OSError(errno.EIO, "no more")
+            rename(source, target)
+
+        monkeypatch.setattr(os, "rename", refuse)
+        with pytest.raises(StoreError, match="no more"), store.building(replaces=True) as place:
+            Path(place.where, "a").write_bytes(b"2")
+        assert store.read("a", 9) == b"1"
+        assert os.listdir(os.path.dirname(store.root)) == ["m"]
+
     def test_a_late_task_does_not_make_a_removed_store_again(self, store):
         store.put("a/one", b"1")
         shutil.rmtree(store.root)
@@ -33,6 +49,21 @@ class TestFolder(ObjectsContract):
             with pytest.raises(StoreError, match=r"is gone, or a folder above it"):
                 put()
         assert not os.path.exists(store.root)
+
+    def test_a_folder_in_the_place_of_an_object_and_the_reverse(self, store):
+        store.put("a/one", b"1")
+        (Path(store.root) / "two").mkdir()
+        with pytest.raises(DamageError, match="no plain file"):
+            store.read("two", 9)
+        for put in (lambda: store.put("two", b"2"), lambda: store.put("a/one/two", b"2")):
+            with pytest.raises(StoreError, match="A file is in the way of"):
+                put()
+        with pytest.raises(DamageError):
+            store.read("a/one/two", 9)
+        assert not store.put("two", b"2", create=True)
+        store.drop("two", strict=True)
+        assert store.put("two", b"2")
+        assert store.below() == ["a/one", "two"]
 
     @pytest.mark.parametrize("is_folder", [False, True])
     def test_a_link_out_of_the_store(self, store, tmp_path, is_folder):
@@ -51,6 +82,13 @@ class TestFolder(ObjectsContract):
         assert (other / "one").read_bytes() == b"1"
         assert store.names() == []
 
+    def test_a_link_to_the_store_or_within_it(self, store, tmp_path):
+        store.put("a/one", b"1")
+        (Path(store.root) / "two").symlink_to("a/one")
+        (tmp_path / "link").symlink_to(store.root)
+        other = Folder(f"{tmp_path}/link/")
+        assert [other.read(key, 9) for key in ("a/one", "two")] == [b"1", b"1"]
+
     @pytest.mark.parametrize("kind", ["pipe", "device"])
     def test_what_is_no_plain_file_is_not_opened(self, store, kind):
         path = store.where("one")
@@ -66,6 +104,13 @@ class TestBucket(ObjectsContract):
     @pytest.fixture
     def store(self, bucket_url):
         return Bucket(bucket_url)
+
+    def test_an_object_and_one_below_it(self, store):
+        store.put("a", b"1")
+        store.put("a/one", b"1")
+        assert store.read("a", 1) == store.read("a/one", 1) == b"1"
+        store.drop("a", strict=True)
+        assert store.below() == []
 
 
 N = 300
@@ -139,3 +184,9 @@ def test_a_store_of_any_name(kind, name, tmp_path, request):
     np.testing.assert_array_equal(find_array(f"{store} out").read(0, N), expected)
     model.save(f"{store} copy")
     np.testing.assert_array_equal(daskls.load(f"{store} copy").predict(X), expected)
+
+
+def test_other_urls_are_refused_as_before():
+    for call in (daskls.VoronoiSVC(store="bucket://m").fit, lambda *_: daskls.load("ftp://m")):
+        with pytest.raises(StoreError, match="is a URL; daskls writes to a local or shared"):
+            call(X, Y)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -10,10 +11,11 @@ from contextlib import contextmanager
 from hashlib import sha256
 
 import pytest
-from support import python_env
+from support import checkers, python_env, small_svc
 
 from daskls import StoreError
 from daskls.store import owner
+from daskls.store.folder import Folder
 from daskls.store.objects import ROOT
 from daskls.store.owner import OWNER, check_owner, own_store
 
@@ -107,6 +109,22 @@ def test_a_killed_owner_is_known_at_once_also_as_a_zombie(store):
         with own_store(store):
             assert json.loads((store / OWNER).read_text())["pid"] == os.getpid()
     assert list(store.iterdir()) == []
+
+
+def test_a_stopped_owner_is_alive(store):
+    with holder(store) as process:
+        process.send_signal(signal.SIGSTOP)
+        edit(store, age_s=10_000)
+        with pytest.raises(StoreError, match="Another fit"), own_store(store):
+            pytest.fail("two own the store")
+        process.send_signal(signal.SIGCONT)
+
+
+def test_a_process_of_the_same_number_is_not_the_owner(store):
+    with holder(store):
+        edit(store, started="1 ticks")
+        with own_store(store):
+            check_owner(store)
 
 
 def test_elsewhere_an_owner_is_gone_when_it_gives_no_sign(left):
@@ -239,3 +257,34 @@ def test_contenders_for_a_dead_owners_store_never_own_it_together(tmp_path, dead
     assert [list(store.iterdir()) for store in stores if store.exists()] in (
         [[]] * n for n in range(N_ROUNDS + 1)
     )
+
+
+def test_what_a_killed_contender_left_goes_with_the_next_fit(left):
+    for name in (f"{OWNER}.{'0' * 32}", f".{OWNER}.{'1' * 32}", ".root." + "2" * 32):
+        (left / name).write_bytes(b"")
+    small_svc(store=left).fit(*checkers(100))
+    assert sorted(p.name for p in left.iterdir()) == ["bundles", "index", "partition", "root"]
+
+
+def test_a_contender_waits_for_another_that_replaces_a_dead_owner(left, dead):
+    (left / OWNER).write_bytes(dead)
+    first, second = (owner.Ownership(Folder(str(left))) for _ in range(2))
+    read, refusals = first._read, []
+
+    def read_as_second_comes(key=OWNER):
+        found = read(key)
+        if key == OWNER and (right := list(left.glob(f"{OWNER}.*"))):
+            # The first has the right to replace the dead one, and is about to.
+            assert [json.loads(p.read_text())["token"] for p in right] == [first.me.token]
+            with pytest.raises(StoreError, match="Several fits are taking the store") as refusal:
+                second.acquire()
+            refusals.append(refusal)
+        return found
+
+    first._read = read_as_second_comes
+    first.acquire()
+    assert len(refusals) == 1
+    first.check()
+    for contender in (second, first):
+        contender.release()
+    assert list(left.iterdir()) == []
