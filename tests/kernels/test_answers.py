@@ -6,8 +6,10 @@ import pytest
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from daskls.kernels.decisions import (
+    ABSENT_SCORE,
     VoteCounts,
     expand_pairs,
+    expand_scores,
     pair_decisions,
     pairs_of,
     vote_scores,
@@ -27,6 +29,15 @@ def test_scores_equal_scikit_learns(n_classes):
     np.testing.assert_array_equal(scores.argmax(axis=1), winners)
 
 
+def test_ties_go_to_the_confidence_and_then_to_the_first_class():
+    # 0 beats 1, 1 beats 2, 2 beats 0: one vote each.
+    cycle = vote_scores(np.array([[-1.0, 1.0, -1.0], [-1.0, 3.0, -1.0], [-5.0, 1.0, -1.0]]), 3)
+    assert cycle.argmax(axis=1).tolist() == [0, 2, 0]
+    assert cycle[0, 0] == cycle[0, 1] == cycle[0, 2]
+    # A decision of exactly 0 speaks for the first class.
+    assert vote_scores(np.zeros((1, 1)), 2).argmax() == 0
+
+
 def test_spread_pairs_clips_and_knows_who_is_absent():
     decisions = np.array([[0.5, -7.0, 3.0], [-0.25, 0.0, 1.0]])
     spread = expand_pairs(decisions, np.array([0, 2, 3]), 5)
@@ -44,6 +55,17 @@ def test_spread_pairs_clips_and_knows_who_is_absent():
     }
     assert expand_pairs(None, np.array([1]), 2).tolist() == [[1.0]]
     assert expand_pairs(None, np.array([0]), 3).tolist() == [[-1.0, -1.0, 0.0]]
+
+
+def test_absent_classes_score_below_every_present_one():
+    decisions = np.full((1, 3), -1e12)
+    scores = vote_scores(decisions, 3)
+    spread = expand_scores(scores, np.array([1, 3, 4]), 6)
+    assert spread.shape == (1, 6)
+    np.testing.assert_array_equal(spread[:, [1, 3, 4]], scores)
+    np.testing.assert_array_equal(spread[:, [0, 2, 5]], ABSENT_SCORE)
+    assert np.isfinite(spread).all()
+    assert spread[:, [0, 2, 5]].max() < scores.min()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from daskls.kernels.checksum import row_checksum
+from daskls.kernels.checksum import CHECKSUM_TILE_ROWS, row_checksum
 
 DTYPES = [np.int8, np.uint16, np.int32, np.int64, np.float32, np.float64, np.bool_]
 
@@ -22,6 +22,15 @@ def test_checksums_of_parts_add_up(d, dtype):
         edges = [0, *cuts, 13]
         parts = [row_checksum(X[a:b], 1000 + a) for a, b in itertools.pairwise(edges)]
         assert sum(parts) % 2**64 == whole
+
+
+def test_parts_of_more_rows_than_a_tile():
+    X = rows(CHECKSUM_TILE_ROWS + 50, 1)
+    whole = row_checksum(X, 0)
+    cut = CHECKSUM_TILE_ROWS - 7
+    assert (row_checksum(X[:cut], 0) + row_checksum(X[cut:], cut)) % 2**64 == whole
+    X[-1] += 1
+    assert row_checksum(X, 0) != whole
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64])
@@ -52,6 +61,14 @@ def test_signs_of_two_values_do_not_cancel():
     seen.add(row_checksum(changed, 0))
     assert len(seen) == 8
     assert row_checksum(np.array([[0.0]]), 0) != row_checksum(np.array([[-0.0]]), 0)
+
+
+def test_row_numbers_count():
+    X = np.zeros((2, 3))
+    seen = {row_checksum(X, first) for first in (0, 1, 2**31, 2**32, 2**40)}
+    assert len(seen) == 5
+    # Rows of zeros are rows, too.
+    assert row_checksum(X, 0) != row_checksum(np.zeros((3, 3)), 0)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -25,6 +25,16 @@ def test_groups_are_those_of_equal_rows(dtype, n_values):
     assert (first.tolist(), group.tolist()) == naive(np.column_stack([X, y]))
 
 
+def test_a_row_that_repeats_nothing_is_in_no_group():
+    X = np.random.default_rng(0).random((10_000, 5))
+    assert find_copies(X) is None
+    assert find_copies(X[:1]) is None
+    # The same features, other targets.
+    both = np.vstack([X, X]), np.repeat([0.0, 1.0], len(X))
+    assert find_copies(*both) is None
+    assert len(find_copies(both[0])[0]) == len(X)
+
+
 def test_rows_of_one_hash_that_differ_are_told_apart():
     X = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [-0.0, 0.0], [0.0, 0.0]])
     first, group = _groups(np.zeros(5, np.uint64), (X,))

@@ -154,6 +154,33 @@ def test_no_decision_of_the_laplacian_kernel_moves_beyond_the_bound(gamma, d):
         assert errors <= allowed_of(model) + (1e-11 + lost) * float(np.abs(model.coef).sum())
 
 
+def test_the_bound_says_no_where_float32_is_lost():
+    fine, steep = (model_of(KernelSpec("rbf", 0.7), 3, scale=scale) for scale in (1.0, 10.0))
+    assert max(shifts_of(fine)) < MAX_SHIFT
+    # Ten times the coefficients, ten times the shift.
+    assert shifts_of(steep) == pytest.approx(10 * np.array(shifts_of(fine)), rel=1e-6)
+    narrow = shifts_of(model_of(KernelSpec("rbf", 1e10), 3))
+    assert narrow[0] < MAX_SHIFT < narrow[1]
+    # L1 distances: narrow beside the size of the rows, and sums of many features.
+    terms = 0.7, fine.coef, fine.class_ptr
+    assert largest_shift(*terms, 9, 0.7 * 5.0) < MAX_SHIFT < largest_shift(*terms, 9, 0.7 * 1e5)
+    assert largest_shift(*terms, 1008) > 20 * largest_shift(*terms, 9)
+    # Of gammas that float32 has no numbers for.
+    for gamma in (1e-40, 1e40):
+        assert shifts_of(model_of(KernelSpec("rbf", gamma), 3)) == (np.inf, np.inf)
+
+
+@pytest.mark.parametrize("d", [1, 5, 16, 40])
+@pytest.mark.parametrize("n_constant", [1, 4])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_columns_of_one_value_count_in_every_distance(d, n_constant, scale, name):
+    constant = range(0, d, -(-d // n_constant))
+    model = model_of(KernelSpec(name, 0.3), d, 4, scale, constant=constant)
+    X = queries_of(model, 23)
+    np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-5)
+
+
 def check_bits(model):
     X = queries_of(model, GRAM_TILE_ROWS + 7)
     whole, alone = decide_pairs(model, X), decide_pairs(model, X[5:6])

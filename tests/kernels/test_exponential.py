@@ -7,6 +7,7 @@ from cells import class_cell
 from daskls.kernels._jit import jit
 from daskls.kernels.decisions import pairs_of
 from daskls.kernels.exponential import (
+    LOWEST_EXPONENT,
     exp_row,
     exp_terms,
     gather_pairs,
@@ -34,6 +35,24 @@ def test_values_are_exact_to_float32(gamma):
     error = np.abs(_exp(x, gamma) - exact) / exact
     # The polynomial's error, and what rounding the argument costs at its size.
     assert (error <= 3e-7 + 2.0**-23 * gamma * x).all()
+
+
+@pytest.mark.parametrize("gamma", [1e-300, 1e-12, 1.0, 1e12, 1e300])
+def test_far_arguments_end_at_the_lowest_exponent(gamma):
+    x = np.array([0.0, 1e-38, 1.0, 60.0, 61.0, 1e30, 3e38, np.inf], np.float32)
+    values = _exp(x, gamma)
+    least = np.exp(LOWEST_EXPONENT)
+    assert np.isfinite(values).all()
+    assert (values >= np.float32(least * (1 - 1e-4))).all()
+    assert (values <= 1.0).all()
+
+
+def test_a_value_does_not_depend_on_its_place():
+    rng = np.random.default_rng(1)
+    x = (10 * rng.random(203)).astype(np.float32)
+    whole = _exp(x, 1.0)
+    for start in range(40):
+        np.testing.assert_array_equal(_exp(x[start:].copy(), 1.0), whole[start:])
 
 
 # Products with sources

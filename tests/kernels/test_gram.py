@@ -51,6 +51,17 @@ def test_matrix_equals_the_definition(kernel, d):
     np.testing.assert_allclose(K, expected, rtol=5e-5, atol=1e-5)
 
 
+def test_distance_of_a_row_to_itself_is_zero():
+    A = rows(GRAM_TILE_ROWS + 5, 6) * 1e3
+    A[7] = A[3]
+    base = find_kernel("rbf").matrix(A)
+    assert (np.diagonal(base) == 0).all()
+    assert (base >= 0).all()
+    K = find_kernel("rbf").apply(base, KernelSpec("rbf", 25.0), np.empty_like(base))
+    assert (np.diagonal(K) == 1).all()
+    assert K[7, 3] == pytest.approx(1.0, abs=1e-4)
+
+
 def test_features_offset_by_a_million():
     # Multiples of 1/16 survive the offset in float32, so both cells hold the same rows.
     small = np.round(rows(20, 4) * 16) / 16

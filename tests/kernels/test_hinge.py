@@ -1,8 +1,9 @@
 import naive
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
-from daskls.kernels.hinge import solve_hinge
+from daskls.kernels.hinge import optimal_pair_step, solve_hinge
 from daskls.kernels.steps import CLIPPED, UNCLIPPED, fill_gradient
 
 MAX_STEPS = 200_000
@@ -64,6 +65,13 @@ def test_objective_equals_the_oracles(gamma, C):
     check_against_oracle(signed_kernel(X, y, gamma=gamma), np.full(len(y), C))
 
 
+@pytest.mark.parametrize("parameters", [{"name": "linear"}, {"name": "poly", "coef0": 1.0}])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_other_kernels(parameters, C):
+    X, y = noisy_problem(2)
+    check_against_oracle(signed_kernel(X, y, **parameters), np.full(len(y), C))
+
+
 def test_unequal_upper_bounds_and_rows_held_out():
     X, y = noisy_problem(3)
     rng = np.random.default_rng(3)
@@ -87,6 +95,34 @@ def test_exact_duplicates(labels, C):
     copies = {"equal": y, "opposite": -y, "mixed": np.where(np.arange(20) % 2, y, -y)}[labels]
     X, y = np.vstack([X, X, X]), np.concatenate([y, copies, y])
     check_against_oracle(signed_kernel(X, y, gamma=0.5), np.full(len(y), C))
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_zero_row_of_a_homogeneous_kernel(C):
+    X, y = noisy_problem(7)
+    X[[0, 5]] = 0.0
+    Q = signed_kernel(X, y, "linear")
+    assert Q[0, 0] == 0
+    alpha, _ = check_against_oracle(Q, np.full(len(y), C))
+    # Nothing but its bound stops the alpha of a row that no function can fit.
+    np.testing.assert_array_equal(alpha[[0, 5]], np.float32(C))
+
+
+@pytest.mark.parametrize("k", [-1.0, -0.99, -0.3, 0.0, 0.3, 0.99, 1.0])
+@pytest.mark.parametrize("upper", [(1.0, 1.0), (0.1, 5.0), (1000.0, 1000.0), (3.0, 0.0)])
+def test_two_rows(k, upper):
+    check_against_oracle(np.array([[1.0, k], [k, 1.0]], np.float32), upper)
+
+
+@pytest.mark.parametrize("max_steps", [0, 1, 7])
+def test_a_step_limit_ends_the_solve_with_the_true_gap(max_steps):
+    X, y = noisy_problem(10)
+    upper = np.linspace(0.5, 5.0, len(y))
+    Q = signed_kernel(X, y, gamma=0.5)
+    alpha, grad, n_steps, gap = solve(Q, upper, 1e-9, max_steps=max_steps)
+    assert n_steps == max_steps
+    assert gap == pytest.approx(naive.gap_of(Q, alpha, upper), rel=1e-5)
+    np.testing.assert_allclose(grad, 1 - Q.astype(float) @ alpha, atol=1e-5)
 
 
 def test_a_limit_below_rounding_is_not_claimed_to_be_reached():
@@ -152,3 +188,59 @@ def test_a_held_out_range_is_as_if_it_were_not_there(start, stop):
         np.testing.assert_allclose(grad, signs[rows] - part @ beta, atol=2e-5)
         decisions.append(K[:, rows] @ beta)
     np.testing.assert_allclose(*decisions, atol=1e-2)
+
+
+def pair_gain(step_i, step_j, g_i, g_j, q_i, q_j, k):
+    linear = g_i * step_i + g_j * step_j
+    return linear - 0.5 * (q_i * step_i**2 + q_j * step_j**2) - k * step_i * step_j
+
+
+def random_pairs(n, *, singular):
+    rng = np.random.default_rng(16 + singular)
+    for _ in range(n):
+        q_i, q_j = rng.uniform(0.1, 3.0, 2)
+        k = np.sqrt(q_i * q_j) * (rng.choice([-1.0, 1.0]) if singular else rng.uniform(-0.99, 0.99))
+        g_i, g_j = rng.normal(size=2) * 3
+        at_bound = rng.random(4) < 0.3
+        down_i, up_i, down_j, up_j = rng.uniform(0.0, 3.0, 4) * ~at_bound * [-1, 1, -1, 1]
+        yield (g_i, g_j, q_i, q_j, k), (down_i, up_i, down_j, up_j)
+
+
+def check_pair(terms, box):
+    down_i, up_i, down_j, up_j = box
+    step_i, step_j, gain = optimal_pair_step(*terms, *box)
+    assert down_i - 1e-12 <= step_i <= up_i + 1e-12
+    assert down_j - 1e-12 <= step_j <= up_j + 1e-12
+    assert gain == pytest.approx(pair_gain(step_i, step_j, *terms), rel=1e-6, abs=1e-9)
+    steps_i, steps_j = np.meshgrid(np.linspace(down_i, up_i, 201), np.linspace(down_j, up_j, 201))
+    on_grid = pair_gain(steps_i, steps_j, *terms).max()
+    assert gain >= on_grid - 1e-9
+    best = minimize(
+        lambda s: -pair_gain(*s, *terms),
+        [0.5 * (down_i + up_i), 0.5 * (down_j + up_j)],
+        bounds=[(down_i, up_i), (down_j, up_j)],
+        tol=1e-12,
+    )
+    assert gain == pytest.approx(-best.fun, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("singular", [False, True])
+def test_optimal_pair_step_on_random_boxes(singular):
+    for terms, box in random_pairs(60, singular=singular):
+        check_pair(terms, box)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        (1.0, 2.0, 0.0, 0.0, 0.0),
+        (1.0, -2.0, 0.0, 1.0, 0.0),
+        (0.5, 1.0, 2.0, 0.0, 0.0),
+        (1.0, 1.0, 1.0, 1.0, 1.0),
+        (1.0, 1.0, 1.0, 1.0, -1.0),
+        (0.3, 0.3, 1.0, 1.0, 1.0 - 1e-9),
+        (0.0, 0.0, 1.0, 1.0, 0.5),
+    ],
+)
+def test_optimal_pair_step_on_degenerate_pairs(terms):
+    check_pair(terms, (-0.5, 2.0, 0.0, 1.5))

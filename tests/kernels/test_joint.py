@@ -80,6 +80,15 @@ def test_the_minimum_is_that_of_a_quadratic_program(m, n_landmarks, gram):
         assert found[4] == pytest.approx(C * rows[2][rows[3] != fold].sum())
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+def test_any_scale_reaches_the_gap(C, scale):
+    rows = cell(200, 8, scale=scale)
+    _, stats = solve(rows, [(1, C, -1, 0.1)], tol=1e-6)
+    assert 0 <= stats[0, 0] - stats[0, 1] <= 1e-6 * stats[0, 4]
+    assert stats[0, 5] < 200
+
+
 def test_slope_and_curvature_are_those_of_the_least_value():
     rows = cell(300, 4)
     h = 1e-4
@@ -91,3 +100,16 @@ def test_slope_and_curvature_are_those_of_the_least_value():
         assert at[3] > 0
         assert below[2] <= at[2] + 1e-6
         assert at[2] <= above[2] + 1e-6
+
+
+def test_equal_rows_of_both_classes_and_one_class():
+    M = np.ones((10, 3))
+    labels = np.arange(10, dtype=np.int32) % 2
+    rows = M, labels, np.ones(10), np.zeros(10, np.int64)
+    theta, stats = solve(rows, [(1, 100.0, -1, 0.0), (7, 1.0, -1, -1.0), (7, 1.0, -1, 0.0)])
+    # Half of the rows are wrong whatever theta is; without any positive row, -1 is right.
+    assert np.abs(theta[0]).max() < 1e-4
+    assert stats[0, 0] == pytest.approx(1000.0, rel=1e-6)
+    assert (theta[1] == 0).all()
+    assert stats[1, :3].tolist() == [0.0, 0.0, 0.0]
+    assert stats[2, 2] > 0

@@ -22,6 +22,25 @@ def test_a_center_is_the_exact_mean(offset):
     np.testing.assert_allclose(find_normalization(X).center, exact, rtol=3e-16)
 
 
+def test_the_scale_is_the_root_of_the_mean_squared_distance():
+    X = rows()
+    expected = math.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
+    assert find_normalization(X).scale == pytest.approx(expected, rel=1e-12)
+    assert find_normalization(np.ones((5, 2))).scale == 1.0
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_powers_of_two_are_exact(dtype):
+    X = rows().astype(dtype)
+    normalization = find_normalization(X)
+    for power in (-40, 3):
+        scaled = X * X.dtype.type(2.0**power)
+        other = find_normalization(scaled)
+        assert (other.center == normalization.center * 2.0**power).all()
+        assert other.scale == normalization.scale * 2.0**power
+        assert other.rows(scaled).tobytes() == normalization.rows(X).tobytes()
+
+
 @pytest.mark.parametrize("unit", [1e-3, 1e3, 1 / 3])
 def test_rows_are_the_same_bits_in_any_unit(unit):
     X = np.round(rows(500) * 7)

@@ -7,7 +7,7 @@ from cells import class_cell
 from sklearn.svm import SVC
 
 from daskls.kernels.offset import solve_with_offset
-from daskls.kernels.steps import UNCLIPPED, fill_gradient
+from daskls.kernels.steps import CLIPPED, UNCLIPPED, fill_gradient
 
 
 def noisy_problem(seed, m=60, d=3, shift=0.0):
@@ -94,6 +94,30 @@ def test_a_held_out_range_is_as_if_it_were_not_there(start, stop):
     assert (beta[start:stop] == 0).all()
     np.testing.assert_allclose(grad, y - K @ beta, atol=2e-5)
     np.testing.assert_allclose(K @ beta + offset, K[:, kept] @ rest + rest_offset, atol=1e-2)
+
+
+def test_clipping_the_loss_ends_earlier():
+    # Labels drawn without regard to X: many margins below -1.
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(150, 2))
+    y = np.where(rng.random(150) < 0.5, 1.0, -1.0)
+    K = kernel(X, gamma=2.0)
+    full = solve(K, y, 1000 * y, 1e-3 * 1000 * 150)
+    clipped = solve(K, y, 1000 * y, 1e-3 * 1000 * 150, cap=CLIPPED)
+    assert full[3] <= 150
+    assert clipped[3] <= 150
+    assert clipped[2] < full[2]
+
+
+def test_one_class_leaves_everything_at_zero():
+    X, _ = noisy_problem(8)
+    y = np.ones(len(X))
+    beta, _, n_steps, gap, offset = solve(kernel(X, gamma=0.5), y, 5 * y, 1e-6)
+    # Nothing can move; the offset alone answers.
+    assert n_steps == 0
+    np.testing.assert_array_equal(beta, 0)
+    assert offset >= 1 - 1e-5
+    assert gap <= 1e-3
 
 
 @pytest.mark.parametrize("C", [1e6, 1e8])

@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 
-from daskls.kernels.route import CENTERED_ROWS, project, route
+from daskls.kernels.route import CENTERED_ROWS, project, route, take_centered
 from daskls.partition.tree import Tree
 
 
@@ -43,6 +43,12 @@ def test_leaves_equal_the_naive_walk(d, dtype):
     assert len(set(expected)) > 2
 
 
+def test_center_is_subtracted_in_float64():
+    X = (1e6 + np.array([[0.0625], [0.125], [0.25]])).astype(np.float32)
+    tree = (np.array([1e6 + 0.09]), np.ones((1, 1)), np.zeros(1), np.array([[~0, ~1]], np.int32))
+    np.testing.assert_array_equal(walk(X, *tree), [0, 1, 1])
+
+
 @pytest.mark.parametrize("d", [1, 2, 7, 28, 100])
 def test_a_leaf_does_not_depend_on_the_block(d):
     X = np.random.default_rng(d).normal(size=(97, d))
@@ -68,6 +74,20 @@ def test_a_row_routes_as_its_projection_says_to_the_last_bit(d):
         for threshold, leaf in [(position[i], 0), (np.nextafter(position[i], -np.inf), 1)]:
             tree = (np.zeros(d), direction[None], np.array([threshold]))
             assert walk(A[i : i + 1], *tree, np.array([[~0, ~1]], np.int32))[0] == leaf
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_rows_are_centered_one_by_one_to_the_last_bit(dtype):
+    rng = np.random.default_rng(3)
+    X, center, direction = rng.normal(size=(50, 7)).astype(dtype), rng.normal(size=7), np.ones(7)
+    rows = rng.permutation(50)[:20]
+    A = np.subtract(X[rows], center, dtype=np.float64)
+    found, position, expected = np.empty((20, 7)), np.empty(20), np.empty(20)
+    take_centered(X, rows, center, found)
+    np.testing.assert_array_equal(found, A)
+    project(X, rows, center, direction, position)
+    project(A, np.arange(20), np.zeros(7), direction, expected)
+    np.testing.assert_array_equal(position, expected)
 
 
 @pytest.mark.parametrize("layout", ["f4", "f8", "i2", "by columns"])

@@ -15,6 +15,8 @@ from daskls.neighbors.approximate import (
     Groups,
     build,
     find_approximately,
+    near_groups,
+    with_own,
 )
 from daskls.neighbors.graph import Graph, GraphSearch, build_graph
 
@@ -79,6 +81,35 @@ def test_nearly_all_neighbors_are_found_and_all_distances_are_exact(name, k):
     np.testing.assert_array_equal(ordered, np.broadcast_to(np.arange(k), ordered.shape))
 
 
+@pytest.mark.parametrize("name", ["a plane", "five copies of each", "one row"])
+def test_a_row_is_in_its_own_list_unless_equal_rows_fill_it(name):
+    leaves = Leaves(SETS[name], 12)
+    positions = np.arange(0, len(leaves.by_position), 30)
+    numbers = leaves.by_position[positions]
+    rows = SETS[name][np.argsort(leaves.numbers)[np.searchsorted(np.sort(leaves.numbers), numbers)]]
+    groups = groups_of(leaves, 2)
+    before = find_approximately(rows, 3, groups, 1).numbers == numbers[:, None]
+    found = with_own(find_approximately(rows, 3, groups, 1), numbers, positions)
+    is_own = found.positions == positions[:, None]
+    np.testing.assert_array_equal(is_own, found.numbers == numbers[:, None])
+    filled = (found.distances == 0).all(axis=1) & (found.numbers < numbers[:, None]).all(axis=1)
+    np.testing.assert_array_equal(is_own.sum(axis=1), ~filled)
+    assert (found.distances[is_own] == 0).all()
+    ordered = np.lexsort((found.numbers, found.distances), axis=1)
+    np.testing.assert_array_equal(ordered, np.broadcast_to(np.arange(3), ordered.shape))
+    # What is tested happens: one group alone does not have them all.
+    assert before.any(axis=1).mean() < 1
+
+
+def test_so_many_groups_are_asked_as_hold_the_neighbors():
+    leaves = Leaves(PLANE, 12, n_empty=2)
+    groups = groups_of(leaves, 2)
+    assert near_groups(PLANE[:50], 10, groups, 1).sum(axis=1).tolist() == [1] * 50
+    found = find_approximately(PLANE[:50], 2900, groups, 1)
+    assert (found.positions >= 0).all()
+    np.testing.assert_array_equal(found.numbers, nearest(leaves, PLANE[:50], 2900)[0])
+
+
 BUILD = """
 import hashlib, numpy as np
 from daskls.neighbors.graph import build_graph
@@ -141,3 +172,16 @@ def test_a_graph_that_names_what_there_is_not_is_refused(arrays, name, value):
         Graph(**{**arrays, name: bad}).check()
     with pytest.raises(ValueError, match="one plane a node"):
         Graph(**{**arrays, "planes": arrays["planes"][1:]}).check()
+
+
+def test_the_search_does_not_stop_at_a_cluster():
+    """Rows of far clusters are not joined by edges; the tree has to lead to the right one."""
+    centers = RNG.normal(size=(10, 20)) * 50
+    X = centers[RNG.integers(0, 10, 5000)] + RNG.normal(size=(5000, 20))
+    leaves = Leaves(X, 8)
+    found = find_approximately(X[:300], 10, groups_of(leaves, 8), 1)
+    numbers, _ = nearest(leaves, X[:300], 10)
+    missed = [
+        not np.isin(own, near).any() for own, near in zip(numbers, found.numbers, strict=True)
+    ]
+    assert np.mean(missed) < 0.01

@@ -5,7 +5,7 @@ import pytest
 from searches import Leaves, squared_distances
 from small import tiny_tiles
 
-from daskls.neighbors.balls import find_inside, near_balls
+from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
 
 N = 500
 KINDS = {
@@ -44,3 +44,22 @@ def test_rows_inside_are_those_of_all_distances(kind, dtype, monkeypatch):
             expected = set(zip(of_ball.tolist(), leaves.numbers[row].tolist(), strict=True))
             assert len(found) == len(set(found))
             assert set(found) == expected
+
+
+def test_the_smallest_keys_of_each_ball_are_kept():
+    rng = np.random.default_rng(0)
+    of_ball = rng.integers(0, 9, 400)
+    keys = rng.permutation(400).astype(np.uint64) + np.uint64(2**63)
+    quotas = np.array([0, 1, 2, 10, 100, 400, 5, 6, 7])
+    kept = keep_smallest(of_ball, keys, quotas)
+    for ball in range(9):
+        own = sorted(keys[of_ball == ball].tolist())
+        assert keys[kept[of_ball[kept] == ball]].tolist() == own[: quotas[ball]]
+    # In parts and then together, or at once: the same.
+    first, second = np.arange(150), np.arange(150, 400)
+    parts = np.r_[
+        first[keep_smallest(of_ball[first], keys[first], quotas)],
+        second[keep_smallest(of_ball[second], keys[second], quotas)],
+    ]
+    again = parts[keep_smallest(of_ball[parts], keys[parts], quotas)]
+    assert again.tolist() == kept.tolist()

@@ -7,10 +7,12 @@ import pytest
 from searches import (
     Leaves,
     check_search,
+    join_regions,
     polynomial_distances,
     sort_rows,
     squared_distances,
 )
+from small import tiny_tiles
 
 from daskls.neighbors.balls import lower_bounds, measure_regions
 from daskls.records import KernelSpec
@@ -102,6 +104,74 @@ def test_any_leaves_and_regions_will_do(kind):
         check_search(leaves, queries, k, distances)
 
 
+@pytest.mark.parametrize("metric", [(), (KernelSpec("poly", 0.5, 2, 1.0),)], ids=["", "poly"])
+def test_lists_of_several_lengths_from_the_same_leaves(metric):
+    """Of a row's copies a leaf offers as many as the list is long: each length finds its own."""
+    X = crowded_rows(np.random.default_rng(5))
+    leaves, queries = Leaves(X, 3), np.repeat(X[:9], 4, axis=0)
+    distances = (
+        polynomial_distances(queries, X, *metric) if metric else squared_distances(queries, X)
+    )
+    for k in (50, 1, 300, 7, N):
+        check_search(leaves, queries, k, distances, *metric)
+
+
+@pytest.mark.parametrize("tile", [1, 7, 30, 1000])
+@pytest.mark.parametrize("kind", ["22 features", "a grid of ties"])
+def test_the_size_of_a_tile_leaves_no_trace(kind, tile, monkeypatch):
+    X = make_rows(kind)
+    queries = make_queries(X)
+    leaves = Leaves(X, 40)
+    whole = leaves.search(queries, 20)
+    n_reads = len(leaves.read)
+    tiny_tiles(monkeypatch, TILE_QUERIES=tile)
+    found = check_search(leaves, queries, 20, squared_distances(queries, X))
+    for name in ("distances", "numbers", "positions"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+    # Each tile reads its leaves: the patch took effect.
+    assert (len(leaves.read) > n_reads) == (tile < len(queries))
+
+
+# Which leaves are read
+
+
+def test_far_leaves_are_not_read():
+    rng = np.random.default_rng(5)
+    X = np.vstack([rng.random((200, 2)), 100.0 + rng.random((200, 2))])
+    leaves = Leaves(X, 8)
+    near = {i for i, leaf in enumerate(leaves.leaves) if leaf.X[0, 0] < 50}
+    assert len(near) == 4
+    queries = rng.random((20, 2))
+    found = check_search(leaves, queries, 30, squared_distances(queries, X))
+    assert set(leaves.read) == near
+    assert len(leaves.read) == 4, "a leaf is read once a tile"
+    assert found.n_leaves_read.max() <= 4
+    # Queries of either side count the leaves that they themselves could not exclude.
+    # (The first leaf is read for all: nobody has a neighbor yet.)
+    both = leaves.search(np.vstack([queries, queries + 100.0]), 30)
+    assert sorted(leaves.read) == list(range(8))
+    assert both.n_leaves_read.max() <= 5
+    # All rows of the near leaves do not suffice: the far ones are read too.
+    leaves.search(queries, 201)
+    assert set(leaves.read) > near
+
+
+@pytest.mark.parametrize("k", [1, 10, 100])
+@pytest.mark.parametrize("kind", ["2 features", "5 features", "a grid of ties"])
+def test_one_query_reads_the_leaves_that_can_matter_nearest_first(kind, k):
+    X = make_rows(kind)
+    leaves = Leaves(X, 40)
+    n_read = []
+    for query in make_queries(X)[:, None]:
+        bounds = lower_bounds(query, leaves.regions)[0]
+        found = leaves.search(query, k)
+        assert set(leaves.read) == set(np.flatnonzero(bounds <= found.distances[0, -1]))
+        assert (np.diff(bounds[leaves.read]) >= 0).all()
+        assert found.n_leaves_read.tolist() == [len(leaves.read)]
+        n_read.append(len(leaves.read))
+    assert min(n_read) < len(leaves.leaves), "nothing was ever excluded"
+
+
 # Bounds
 
 
@@ -136,6 +206,23 @@ def test_bounds_never_exceed_true_distances(d, scale, offset):
         assert not np.isnan(bounds).any()
 
 
+def test_bounds_are_near_the_truth_where_they_can_be():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(40, 3))
+    queries = rng.normal(size=(25, 3))
+    one_row = lower_bounds(queries, measure_regions(X, np.arange(41)))
+    np.testing.assert_allclose(one_row, squared_distances(queries, X), rtol=1e-6, atol=1e-12)
+    # From the middle of a shell, neither its box nor its outer sphere excludes anything.
+    shell = X / np.linalg.norm(X, axis=1)[:, None]
+    regions = measure_regions(np.vstack([shell, -shell]), np.array([0, 80]))
+    middle = lower_bounds(np.zeros((1, 3)), regions)
+    assert 0.99 < middle[0, 0] <= 1.0
+    # From beyond a corner, the box says more than the spheres.
+    square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    aside = lower_bounds(np.array([[0.5, 3.0]]), join_regions([square]))
+    assert 3.99 < aside[0, 0] <= 4.0
+
+
 # The metric of a polynomial kernel
 
 
@@ -156,3 +243,31 @@ def test_polynomial_metric(kind, degree, coef0):
     assert sorted(leaves.read) == [i for i, leaf in enumerate(leaves.leaves) if len(leaf.X)]
     euclidean = sort_rows(squared_distances(queries, X), leaves.numbers, 50)[1]
     assert (sort_rows(distances, leaves.numbers, 50)[1] != euclidean).any()
+
+
+@pytest.mark.parametrize("degree", [2, 3])
+def test_polynomial_distances_that_are_all_rounding(degree):
+    """Of rows that are nearly equal: less than 0 counts as 0, and the row number decides."""
+    rng = np.random.default_rng(7)
+    X = 2.0 + rng.normal(size=(20, 6))[rng.integers(0, 20, N)] + 1e-9 * rng.random((N, 6))
+    metric = KernelSpec("poly", 0.5, degree, 1.0)
+    distances = polynomial_distances(X[:30], X, metric)
+    assert 0.05 < (np.sort(distances, axis=1)[:, 1:6] == 0).mean() < 1
+    for drawn in (False, True):
+        check_search(Leaves(X, 4, drawn=drawn), X[:30], 10, distances, metric)
+
+
+@pytest.mark.parametrize("metric", [KernelSpec("rbf", 5.0), KernelSpec("linear")])
+def test_other_kernels_order_rows_as_the_euclidean_distance(metric):
+    X = make_rows("5 features", np.float32)
+    queries = make_queries(X)
+    check_search(Leaves(X, 4), queries, 30, squared_distances(queries, X), metric)
+
+
+def test_no_queries():
+    X = make_rows("2 features")
+    leaves = Leaves(X, 4)
+    found = leaves.search(X[:0], 3)
+    assert found.numbers.shape == found.distances.shape == found.positions.shape == (0, 3)
+    assert found.n_leaves_read.shape == (0,)
+    assert leaves.read == []

@@ -108,6 +108,33 @@ def test_rounds_give_what_one_row_after_the_other_gives(kind, n_assigned, first_
     assert n_different / n_assigned <= len(state.centers) <= n_different
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+def test_rows_that_go_where_rows_go_that_go_elsewhere(order):
+    """A rounded metric knows rows at 0 from their neighbors, but not from those rows' neighbors."""
+    lists = np.array([[0], [0], [1], [2]])
+    state, _ = check_cover(np.array(order), np.arange(4), lists)
+    assert state.resolved_owner().tolist() == [0] * 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_lists_over_many_rows(seed, monkeypatch):
+    """Orders of which a round looks at pieces; lists that no geometry has made."""
+    rng = np.random.default_rng(seed)
+    n, k = 12_000, (3, 20)[seed % 2]
+    tiny_tiles(monkeypatch, FIRST_ROUND=(1, 16, 500)[seed % 3], MAX_ROUND=700)
+    if seed < 3:
+        steps = np.r_[0, rng.choice(np.arange(1, 400), k - 1, replace=False)]
+        lists = (np.arange(n)[:, None] + steps) % n
+    else:
+        lists = np.array([rng.choice(n, k, replace=False) for _ in range(n)], np.int32)
+        lists[:, 0] = np.where((lists == np.arange(n)[:, None]).any(axis=1), lists[:, 0], range(n))
+    # One half of the rows comes after the other.
+    order = np.argsort(np.arange(n) // 6000 + 0.5 * rng.random(n), kind="stable")
+    _, sizes = check_cover(order, random_numbers(rng, n), lists)
+    assert len(set(sizes)) > 1
+    assert max(sizes) <= 700
+
+
 # The order
 
 
@@ -161,6 +188,21 @@ def test_it_begins_with_a_farthest_first_traversal_of_the_smallest_keys(n_ranked
         steps = rows[i:, None] - rows[None, :i]
         to_those_before = np.linalg.norm(steps, axis=2).min(axis=1)
         assert to_those_before.argmax() == 0
+
+
+def test_all_other_rows_come_by_their_keys():
+    numbers, sampled, X = sampled_rows()
+    rest = numbers[order_rows(numbers, 3, sampled, X, 50)][50:]
+    keys = row_keys(rest, 3)
+    assert (keys[1:] > keys[:-1]).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_does_not_depend_on_the_positions(seed):
+    numbers, sampled, X = sampled_rows(seed)
+    expected = numbers[order_rows(numbers, 3, sampled, X, 100)]
+    moved = np.random.default_rng(seed + 10).permutation(numbers)
+    np.testing.assert_array_equal(moved[order_rows(moved, 3, sampled, X, 100)], expected)
 
 
 def test_keys_are_those_of_splitmix64():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from daskls.kernels.route import project
+from daskls.partition.axes import LEAST_ITERATED, largest_eigenpair
 from daskls.partition.grow import TILE_ROWS, grow_tree
 from daskls.partition.tree import route_rows
 
@@ -98,6 +99,28 @@ def test_features_are_drawn_by_their_variance_and_shares_near_the_middle():
     assert set(sides) == {200, 300, 400, 500, 600}
 
 
+def test_principal_directions_are_drawn_where_features_vary_together():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 40))
+    assert grow(X, 150).directions[0].astype(bool).all()
+    directions, _ = first_cuts(X, 150, 60)
+    assert directions.astype(bool).all()
+    # Rows of rank 2 have two principal directions.
+    assert 2 <= len(np.unique(directions.round(6), axis=0)) <= 3
+
+
+def test_no_drawn_feature_costs_more_cells_than_the_largest():
+    # Three indicators vary the most of all but one feature, and none has whole shares.
+    rng = np.random.default_rng(1)
+    X = np.zeros((1000, 5))
+    X[:, :3] = rng.random((1000, 3)) < [0.45, 0.55, 0.45]
+    X[:, 3:] = rng.random((1000, 2)) * [2.0, 1.5]
+    directions, sides = first_cuts(X, 250, 60)
+    assert (directions[:, :3] == 0).all()
+    assert directions[:, 3:].sum(axis=0).min() > 10
+    assert set(sides) == {250, 500, 750}
+
+
 def test_the_cut_runs_across_the_feature_of_largest_variance():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 3)) * [1.0, 3.0, 2.0] + rng.normal(size=(200, 1))
@@ -126,6 +149,48 @@ def test_the_cut_is_slanted_where_features_move_together():
     # The first child is the one on the side of smaller coordinates.
     leaves = route_rows(tree, X)
     assert (X @ axis)[leaves == 0].max() < (X @ axis)[leaves == 1].min() + 1.0
+
+
+def scatter_of(kind, d):
+    rng = np.random.default_rng(d)
+    rows = rng.normal(size=(300, d))
+    if kind == "one direction":
+        rows = rows[:, :1] * rng.normal(size=d)
+    elif kind == "steep":
+        rows = rows * 0.9 ** np.arange(d)
+    elif kind == "two blocks":
+        rows[:150, d // 2 :] = rows[150:, : d // 2] = 0.0
+    return rows.T @ rows
+
+
+@pytest.mark.parametrize("kind", ["one direction", "steep", "two blocks", "flat"])
+@pytest.mark.parametrize("d", [1, 2, 40, 200])
+def test_the_first_of_all_principal_directions(kind, d):
+    scatter = scatter_of(kind, d)
+    values, vectors = np.linalg.eigh(scatter)
+    found = largest_eigenpair(scatter)
+    if found is None:
+        # Of nearly equal ones it leaves the choice to all of them.
+        assert kind in ("two blocks", "flat")
+        assert d > 40
+        return
+    assert found[0] == pytest.approx(values[-1], rel=1e-10)
+    assert np.linalg.norm(scatter @ found[1] - values[-1] * found[1]) < 1e-5 * values[-1]
+    assert abs(found[1] @ vectors[:, -1]) > 1 - 1e-8
+
+
+@pytest.mark.parametrize("seed", [None, (3,)])
+def test_many_features_are_cut_as_by_all_principal_directions(seed, monkeypatch):
+    d = LEAST_ITERATED + 20
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(600, 6)) * [8, 5, 3, 2, 1, 1] @ rng.normal(size=(6, d))
+    X += 0.1 * rng.normal(size=X.shape)
+    tree = grow(X, 100, seed)
+    assert (np.count_nonzero(tree.directions, axis=1) == d).all()
+    monkeypatch.setattr("daskls.partition.axes.LEAST_ITERATED", d + 1)
+    whole = grow(X, 100, seed)
+    np.testing.assert_allclose(tree.directions, whole.directions, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(route_rows(tree, X), route_rows(whole, X))
 
 
 def test_duplicates_beyond_the_bound_share_a_leaf():
@@ -158,3 +223,43 @@ def test_rows_of_any_layout_are_cut_tile_by_tile_to_the_same_bits(layout, slante
     np.testing.assert_array_equal(one.directions, other.directions)
     np.testing.assert_array_equal(one.thresholds, other.thresholds)
     assert (np.count_nonzero(one.directions, axis=1) > 1).any() == slanted
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_features_offset_by_a_million_give_the_same_tree(dtype):
+    X = np.round(np.random.default_rng(8).normal(size=(200, 3)) * 16) / 16
+    near = grow_tree(X, 20, np.zeros(3))
+    shifted = (X + 1e6).astype(dtype)
+    far = grow_tree(shifted, 20, np.full(3, 1e6))
+    np.testing.assert_array_equal(route_rows(far, shifted), route_rows(near, X))
+    np.testing.assert_array_equal(far.thresholds, near.thresholds)
+    check_tree(grow(shifted, 20), shifted, 20)
+
+
+def test_one_row_of_an_indicator_is_no_cell():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    X[:, 2] = 0.0
+    X[17, 2] = 40.0
+    # The indicator of one row varies most, as it does where every feature has the same deviation.
+    assert X[:, 2].var() > X[:, :2].var(axis=0).max()
+    tree = grow(X, 600)
+    assert np.bincount(route_rows(tree, X)).tolist() == [500, 500]
+    # Where nothing else tells rows apart, it does.
+    alone = np.c_[X[:, 2], X[:, 2]]
+    assert sorted(np.bincount(route_rows(grow(alone, 600), alone)).tolist()) == [1, 999]
+
+
+def test_drawn_cuts_where_few_can_be_made():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(100, 2))
+    X = np.vstack([X, np.repeat(X[:1], 50, axis=0)])
+    assert check_tree(grow(X, 10, (0,)), X, 10).max() == 51
+    assert grow(np.full((50, 3), 0.1), 7, (0,)).n_leaves == 1
+    tiny = np.zeros((40, 3))
+    tiny[:, 0] = np.arange(40) * 1e-200
+    assert check_tree(grow_tree(tiny, 10, np.zeros(3), (0,)), tiny, 10).tolist() == [10] * 4
+
+
+def test_rows_without_scatter_have_no_first_direction():
+    assert largest_eigenpair(np.zeros((5, 5))) is None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from daskls.partition.shuffle import plan_draws, sampling_sizes, shuffle_numbers
+from daskls.partition.shuffle import ball_keys, plan_draws, sampling_sizes, shuffle_numbers
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 16, 17, 1000, 4096, 70_001])
@@ -13,6 +13,16 @@ def test_every_place_is_taken_once(n, seed):
     positions = shuffle_numbers(np.arange(n), n, seed)
     assert positions.dtype == np.int64
     assert (np.sort(positions) == np.arange(n)).all()
+
+
+def test_seeds_and_sizes_give_other_orders():
+    first = shuffle_numbers(np.arange(1000), 1000, 0)
+    for other in (
+        shuffle_numbers(np.arange(1000), 1000, 1),
+        shuffle_numbers(np.arange(1000), 1001, 0),
+    ):
+        # Two random permutations agree in one position on average.
+        assert (first == other).sum() < 10
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -65,6 +75,15 @@ def test_sizes_that_are_not_given():
         assert sampling_sizes(*given, n, n_classes) == expected
 
 
+def test_each_row_has_its_place_whatever_is_asked_beside():
+    draws = plan_draws(997, 0.1, 3, 7)
+    X = np.arange(997.0)[:, None]
+    whole = draws.shuffled(np.arange(997), X)
+    assert sorted(whole.tolist()) == list(range(997))
+    some = np.array([5, 900, 33])
+    assert draws.shuffled(some, X[some]).tolist() == whole[some].tolist()
+
+
 @pytest.mark.parametrize("copies", [2, 3, 20])
 def test_of_equal_rows_all_validate_or_none(copies):
     n = 200 * copies
@@ -77,3 +96,15 @@ def test_of_equal_rows_all_validate_or_none(copies):
     plain = draws.shuffled(numbers, numbers[:, None])
     same = ~validates & ((plain < draws.n_sampled) | (plain >= draws.n_reserved))
     np.testing.assert_array_equal(order[same], plain[same])
+
+
+def test_a_row_has_another_key_in_every_ball():
+    numbers = np.arange(2000)
+    first, second = (ball_keys(numbers, np.full(2000, ball), 0) for ball in (3, 4))
+    assert len(set(first.tolist())) == len(set(second.tolist())) == 2000
+    # Of those that one ball would take first, the other takes as many as chance has it.
+    common = len(set(np.argsort(first)[:500]) & set(np.argsort(second)[:500]))
+    assert 85 < common < 165
+    mixed = ball_keys(numbers[:2], np.array([4, 3]), 0)
+    assert mixed.tolist() == [second[0], first[1]]
+    assert ball_keys(numbers, np.full(2000, 3), 1).tolist() != first.tolist()

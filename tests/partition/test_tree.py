@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from daskls.partition.grow import grow_tree
+from daskls.partition.space import Forest
 from daskls.partition.tree import graft, route_rows
 
 
@@ -33,3 +34,14 @@ def test_a_grafted_tree_routes_as_trunk_and_branch_do(max_rows):
         first += branch.n_leaves
     np.testing.assert_array_equal(route_rows(tree, X), expected)
     assert len(set(expected.tolist())) == tree.n_leaves
+
+
+def test_leaves_are_numbered_through_a_forest():
+    trees = [grown_parts(max_rows)[1] for max_rows in (30, 240, 130)]
+    forest = Forest(tuple(trees))
+    counts = [tree.n_leaves for tree in trees]
+    assert counts == [8, 1, 2]
+    assert forest.first_leaves == [0, 8, 9, 11]
+    assert forest.n_leaves == 11
+    assert [forest.partition_of(leaf) for leaf in range(11)] == [0] * 8 + [1] + [2] * 2
+    assert forest.center is trees[0].center

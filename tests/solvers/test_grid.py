@@ -13,6 +13,17 @@ from daskls.solvers.grid import (
 )
 
 
+@pytest.mark.parametrize("n_folds", [2, 5])
+@pytest.mark.parametrize(("n_rows", "n_features"), [(2000, 2), (60, 28), (7, 1)])
+@pytest.mark.parametrize("radius", [1.0, 0.003])
+def test_own_grid_is_the_papers(radius, n_rows, n_features, n_folds):
+    grid = resolve_grid(SolverSpec(cv=n_folds), radius, n_rows, n_features)
+    gammas, costs, _ = naive.grid_values(radius, n_rows, n_features, n_folds)
+    np.testing.assert_allclose(grid.gammas, gammas, rtol=1e-10)
+    np.testing.assert_allclose(grid.costs, costs, rtol=1e-10)
+    assert len(grid.gammas) * len(grid.costs) == 100
+
+
 @pytest.mark.parametrize("shape", [(20, 20), (2, 7), (10, 3)])
 @pytest.mark.parametrize(("n_rows", "n_features", "n_folds"), [(5000, 631, 5), (60, 2, 3)])
 def test_finer_grids_have_the_papers_ends_and_equal_ratios(shape, n_rows, n_features, n_folds):
@@ -25,6 +36,23 @@ def test_finer_grids_have_the_papers_ends_and_equal_ratios(shape, n_rows, n_feat
     ends = grid_ends(spec, np.array([1.7]), np.array([n_rows]), n_features)
     for name, own in (("C", grid.costs), ("gamma", grid.gammas)):
         np.testing.assert_allclose(np.ravel(ends[name]), [own[0], own[-1]], rtol=1e-10)
+
+
+def test_given_values_are_used_unchanged_in_increasing_order():
+    spec = SolverSpec(C=(3.0, 0.1, 7.3), gamma=(2.0, 0.3))
+    for radius, n_rows, n_features in [(1.0, 50, 2), (30.0, 2000, 8)]:
+        grid = resolve_grid(spec, radius, n_rows, n_features)
+        assert grid.costs == (0.1, 3.0, 7.3)
+        assert grid.gammas == (0.3, 2.0)
+        assert len(grid.gammas) * len(grid.costs) == 6
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_other_kernels_have_a_grid_over_C_alone(kernel):
+    grid = resolve_grid(SolverSpec(kernel=kernel), 4.0, 90, 2)
+    assert grid.gammas == (1.0,)
+    assert grid.costs == resolve_grid(SolverSpec(), 4.0, 90, 2).costs
+    assert resolve_grid(SolverSpec(kernel=kernel, gamma=(0.5,)), 4.0, 90, 2).gammas == (0.5,)
 
 
 # Folds
@@ -43,6 +71,13 @@ def test_folds_and_their_classes_are_balanced(n_folds):
     assert np.ptp(sizes) <= 1
     for code in np.unique(codes):
         assert np.ptp(np.bincount(folds[codes == code], minlength=n_folds)) <= 1
+
+
+def test_a_class_with_fewer_rows_than_folds_keeps_its_row_order():
+    codes = np.array([5, 1, 1, 5, 1, 0, 5, 1])
+    folds = assign_folds(codes, 5, (9,))
+    # Class 0 takes fold 0, class 1 goes on with 1, 2, 3, 4 and class 5 with 0, 1, 2.
+    assert folds.tolist() == [0, 1, 2, 1, 3, 0, 2, 4]
 
 
 def test_the_seed_alone_decides():

@@ -48,6 +48,13 @@ def test_kinks_everywhere_end_all_the_same(n, center):
     assert search.gap <= 1e-4
 
 
+def test_rounds_are_bounded():
+    # It falls for ever, by what it says of itself.
+    search = run(lambda b: (5.0, -1.0, 0.0), tol=1e-3, max_rounds=12)
+    assert len(search.history) == 12
+    assert not search.is_solved
+
+
 @pytest.mark.parametrize("start", [0.0, 2.0, 2.1])
 def test_a_gap_that_rounding_keeps_open_ends_the_search(start):
     # The dual value is short of the primal one by more than the tolerance, wherever one looks.

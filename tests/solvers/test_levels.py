@@ -11,7 +11,7 @@ from support import compiled, few
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers.level_losses import Expectile
+from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.solvers.registry import find_measure
 
 RNG = np.random.default_rng(0)
@@ -87,6 +87,21 @@ def test_a_cell_reaches_the_optimum_of_a_quadratic_program(loss, offset, level, 
     assert offset or model.intercepts.tolist() == [0.0]
 
 
+@pytest.mark.parametrize("measure", [Pinball(), Expectile()], ids=["pinball", "expectile"])
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.75])
+def test_the_best_constant_loses_least(measure, level):
+    best = measure.constant(Y, WEIGHTS, level)
+    lost = measure.mean(Y - best, level, WEIGHTS)
+    others = np.r_[Y, best + np.linspace(-0.1, 0.1, 41)]
+    assert lost <= min(measure.mean(Y - other, level, WEIGHTS) for other in others) + 1e-12
+    # Weights are copies.
+    copies = np.r_[Y, Y[:30]]
+    twice = np.where(np.arange(M) < 30, 2.0, 1.0)
+    assert measure.constant(copies, np.ones(M + 30), level) == pytest.approx(
+        measure.constant(Y, twice, level), abs=1e-12
+    )
+
+
 @compiled
 @pytest.mark.parametrize(("level", "off"), [(0.5, 1e-4), (0.1, 0.03), (0.9, 0.03)])
 def test_leaving_rows_out_at_fixed_sides_is_near_leaving_them_out(level, off):
@@ -109,6 +124,19 @@ def test_leaving_rows_out_at_fixed_sides_is_near_leaving_them_out(level, off):
 
 
 @compiled
+def test_a_cost_is_chosen_by_the_losses_own_folds():
+    for loss in LOSSES:
+        model = fitted(loss, 0.9, None, tol=1e-3)
+        report = model.report
+        assert report.n_tried > 1
+        assert 0 < report.validation_error < Pinball().mean(Y, 0.9) * 2
+        # One that is given alone has no folds to be told by; expectiles need none.
+        alone = fitted(loss, 0.9, 1.0).report
+        assert alone.n_tried == 1
+        assert np.isnan(alone.validation_error) == (loss == "pinball")
+
+
+@compiled
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("quantile", few([(0.1, 0.5, 0.9), 0.5]))
 def test_memory_is_planned(loss, quantile):
@@ -124,3 +152,17 @@ def test_memory_is_planned(loss, quantile):
     report = CellReport(0, 0, 0, 0, 0.0)
     peak = peak_of(lambda: fit_cell(rows, y, np.ones(m), spec, report, SEED))
     assert peak <= projected <= 4 * peak
+
+
+@compiled
+@pytest.mark.parametrize("loss", LOSSES)
+def test_levels_beside_each_other_are_each_what_it_is_alone(loss):
+    levels = (0.9, 0.1, 0.5)
+    both = fitted(loss, levels, 2.0)
+    assert both.coef.shape[0] == len(both.intercepts) == 3
+    for column, level in enumerate(levels):
+        alone = fitted(loss, level, 2.0)
+        shared = np.isin(rows_of(both), rows_of(alone)).all(axis=1)
+        np.testing.assert_array_equal(both.coef[column][shared], alone.coef[0])
+        assert not both.coef[column][~shared].any()
+        assert both.intercepts[column] == alone.intercepts[0]

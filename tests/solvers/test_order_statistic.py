@@ -1,10 +1,14 @@
 """The rank of a threshold: by scipy's binomial distribution, in fractions, and by simulation."""
 
+from fractions import Fraction
+from math import comb
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from daskls.solvers.order_statistic import (
+    excess_probability,
     least_delta,
     least_rate,
     rank_within,
@@ -23,6 +27,13 @@ def test_the_rank_is_the_least_of_scipys_binomial(rate, delta):
         # The score of rank k fails where k or more of n lie below the quantile that it should pass.
         chance = stats.binom(n, 1 - rate).sf(np.arange(n))
         assert rank_within(n, rate, delta) == 1 + int(np.argmax(chance <= delta))
+
+
+@pytest.mark.parametrize(("n", "rank"), [(1, 1), (7, 6), (29, 29), (60, 58), (60, 60)])
+def test_its_probability_is_exact(n, rank):
+    rate = Fraction(1, 10)
+    exact = sum(comb(n, j) * (1 - rate) ** j * rate ** (n - j) for j in range(rank, n + 1))
+    assert excess_probability(rank, n, float(rate)) == pytest.approx(float(exact), rel=1e-12)
 
 
 @pytest.mark.parametrize("rate", RATES)

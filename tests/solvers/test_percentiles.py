@@ -29,6 +29,27 @@ def test_widths_are_percentiles_of_the_distances():
     assert list(gammas) == sorted(gammas), "widest first"
 
 
+def test_a_width_of_zero_becomes_the_smallest_positive_distance():
+    X = np.repeat(np.array([[0.0], [1.0], [1.25], [9.0]]), [30, 2, 1, 1], axis=0)
+    squared = squareform(pdist(X)) ** 2
+    assert np.percentile(pdist(X), 50) == 0
+    gammas = width_gammas(squared, (95.0, 50.0, 1.0), SEED)
+    assert gammas[0] == pytest.approx(np.percentile(pdist(X), 95) ** -2.0)
+    np.testing.assert_allclose(gammas[1:], 0.25**-2.0)
+
+
+def test_widths_of_a_sample_of_the_pairs():
+    X = rows_of(1500, 4)
+    assert len(X) ** 2 / 2 > 10 * percentiles.MAX_PAIRS
+    squared = squareform(pdist(X)) ** 2
+    gammas = width_gammas(squared, (90.0, 50.0, 10.0), SEED)
+    expected = np.percentile(pdist(X), (90, 50, 10)) ** -2.0
+    np.testing.assert_allclose(gammas, expected, rtol=0.1)
+    assert not np.allclose(gammas, expected, rtol=1e-9)
+    assert gammas == width_gammas(squared, (90.0, 50.0, 10.0), SEED)
+    assert gammas != width_gammas(squared, (90.0, 50.0, 10.0), (7, 4, 3))
+
+
 @pytest.mark.parametrize("m", [2, 3, 447, 448, 449, 1000, 1001, 3000])
 def test_sampled_pairs_are_distinct(m):
     first, second = sampled_pairs(m, SEED)

@@ -1,17 +1,23 @@
 """The register of losses: who is found, what is refused, and how a store names a fit."""
 
+import json
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 from cells import binary_cell
+from support import checkers
 
-from daskls import ParameterError
+from daskls import ParameterError, RandomChunkSVC, VoronoiSVC
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.base import CellRows, LocalSolver
 from daskls.solvers.registry import (
     LOSSES,
     find_neighborhood_solver,
     find_solver,
+    losses_of,
 )
+from daskls.store.layout import spec_from_json
 
 ONE = {"C": (1.0,), "gamma": (1.0,), "cv": 2}
 
@@ -33,3 +39,37 @@ def test_every_loss_has_a_solver(target, loss):
 def test_losses_without_neighborhoods_say_who_has_them():
     with pytest.raises(ParameterError, match=r"cannot train neighborhoods\. Give one of 'hinge'\."):
         find_neighborhood_solver(SolverSpec(loss="squared_error"))
+
+
+def test_a_loss_of_nobody_is_refused():
+    with pytest.raises(ParameterError, match=r"no solver for loss='absolute'; it has 'hinge'"):
+        find_solver(SolverSpec(loss="absolute"))
+
+
+@pytest.mark.parametrize("kind", [VoronoiSVC, RandomChunkSVC])
+def test_estimators_take_the_losses_that_there_are(kind):
+    X, y = checkers(60)
+    # A set: its order is another one in every process.
+    with pytest.raises(ValueError, match=r"'loss' parameter of .* must be a str among") as caught:
+        kind(loss="absolute").fit(X, y)
+    assert all(repr(loss) in str(caught.value) for loss in losses_of("classes"))
+
+
+def test_a_spec_survives_the_store():
+    other = SolverSpec(loss="another", target="numbers")
+    assert spec_from_json(json.loads(json.dumps(asdict(other)))) == other
+
+
+def test_cells_are_read_one_at_a_time():
+    X, codes = binary_cell()
+    read = []
+
+    def cells():
+        for i in range(2):
+            read.append(i)
+            yield CellRows(X, codes, np.ones(60), CellReport(i, 0, 0, 0, 0.0), (i,))
+
+    models = find_solver(SolverSpec()).fit(cells(), SolverSpec(**ONE))
+    assert read == []
+    next(models)
+    assert read == [0]

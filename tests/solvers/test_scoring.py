@@ -56,6 +56,36 @@ def test_every_candidates_score_and_the_choice_are_brute_forces(seed, weighting)
     assert model.report.validation_error == pytest.approx(1 - np.max(expected))
 
 
+@compiled
+def test_class_weights_cancel_in_the_score_and_move_the_machines():
+    X, y = rare_cell(0)
+    judge = find_criterion("tpr_x_tnr", np.where(y == 1, 49.0, 1.0), y, 2, len(y))
+    plain = find_criterion("tpr_x_tnr", np.ones(len(y)), y, 2, len(y))
+    mistaken = np.random.default_rng(1).random(len(y)) < 0.2
+    assert judge.error(judge.weights * mistaken) == pytest.approx(plain.error(mistaken * 1.0))
+    recalls = []
+    for weight in (1.0, 20.0):
+        weights = np.where(y == 1, weight, 1.0)
+        model = fit(X, y, weights, scoring="tpr_x_tnr", **{**GRID, "C": (0.3,), "gamma": (0.3,)})
+        recalls.append(1 - model.report.validation_error)
+    assert recalls[1] > recalls[0] + 0.2
+
+
+@compiled
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_from_coarse_to_fine_scores_as_the_full_one(seed):
+    X, y = rare_cell(seed, m=500)
+    weights = np.where(y == 1, 12.0, 1.0)
+    found = {
+        search: fit(X, y, weights, scoring="tpr_x_tnr", search=search, cv=5)
+        for search in ("full", "refine")
+    }
+    assert found["refine"].report.n_trained < 0.6 * found["full"].report.n_trained
+    scores = {name: 1 - model.report.validation_error for name, model in found.items()}
+    assert scores["refine"] > scores["full"] - 0.05
+    assert scores["full"] > 0.5
+
+
 def test_of_more_classes_it_is_the_product_of_all_recalls():
     rng = np.random.default_rng(3)
     y, predicted = rng.integers(0, 3, 90), rng.integers(0, 3, 90)

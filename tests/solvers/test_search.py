@@ -1,15 +1,20 @@
 """The search from coarse to fine against the full grid: what is tried, who leaves, who wins."""
 
+import itertools
+
 import numpy as np
 import pytest
-from cells import SEED, binary_cell, class_cell, fit
+from cells import SEED, binary_cell, class_cell, fit, queries
 from small import tiny_tiles
-from support import compiled
+from support import compiled, few
 
 from daskls.records import SolverSpec
+from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import (
     Grid,
     assign_folds,
+    coarse_points,
+    near_points,
     resolve_grid,
 )
 from daskls.solvers.hinge.width import HingePairSolver
@@ -51,6 +56,36 @@ def test_beaten_beyond_doubt_is_mcnemars_test():
     assert not is_beaten(100.0 * wrong_rows(0), none)
 
 
+@pytest.mark.parametrize("shape", list(itertools.product((1, 2, 3, 4, 5, 10, 11), repeat=2)))
+def test_every_point_is_near_a_coarse_one(shape):
+    gammas, costs = coarse_points(shape)
+    reached = {
+        (g, c)
+        for first in itertools.product(gammas, costs)
+        for g, c in itertools.product(*near_points(shape, first))
+    }
+    assert reached == set(itertools.product(*map(range, shape)))
+    for n, axis in zip(shape, (gammas, costs), strict=True):
+        assert len(axis) == (n if n <= 3 else n // 2)
+
+
+@compiled
+def test_the_coarse_pass_and_the_neighbors_of_its_best_are_tried():
+    search = search_of(*noisy_cell(0, m=300))
+    choice = search.choose(finish=False)
+    assert choice.n_tried == len(search.tried) < 50
+    place = search.grid.gammas.index(choice.kernel.gamma), search.grid.costs.index(choice.C)
+    coarse = set(itertools.product(*coarse_points((10, 10))))
+    assert coarse < search.tried
+    # The others are beside one coarse point, which is the choice itself or beside it.
+    beside = [
+        near
+        for first in coarse
+        if (near := set(itertools.product(*near_points((10, 10), first)))) >= search.tried - coarse
+    ]
+    assert any(place in near and near <= search.tried for near in beside)
+
+
 @compiled
 @pytest.mark.parametrize("seed", range(3))
 def test_the_chosen_error_is_the_full_searchs_own_of_that_point(seed):
@@ -66,6 +101,15 @@ def test_the_chosen_error_is_the_full_searchs_own_of_that_point(seed):
     assert best.error - expected.error <= 3 * np.sqrt(60) / 600
 
 
+def test_short_axes_are_tried_whole_at_the_tolerance_asked_for():
+    X, y = binary_cell()
+    options = {"gamma": (0.05, 0.5, 3.0), "C": (0.3, 1.5, 8.0), "cv": 3}
+    full, fine = (fit(X, y, search=search, **options) for search in ("full", "refine"))
+    assert fine.report.n_tried == full.report.n_tried == 9
+    assert (fine.report.gamma, fine.report.C) == (full.report.gamma, full.report.C)
+    assert fine.report.validation_error == full.report.validation_error
+
+
 def test_rows_past_the_last_fold_always_train_and_are_never_judged():
     X, y = binary_cell(m=40)
     folds = np.where(np.arange(40) < 24, np.arange(40) % 3, 3)
@@ -79,6 +123,20 @@ def test_rows_past_the_last_fold_always_train_and_are_never_judged():
     assert betas[:, cell.folds == 3].any(axis=0).all()
     for fold in range(3):
         assert not betas[fold, cell.folds == fold].any()
+
+
+@compiled
+@pytest.mark.parametrize("fit_intercept", few([False, True]))
+@pytest.mark.parametrize("kernel", few(["rbf", "poly", "linear"], 2))
+def test_many_classes_are_refined_too(kernel, fit_intercept):
+    X, codes = class_cell(3, m=150 if kernel == "linear" else 300)
+    options = {"kernel": kernel, "coef0": 1.0, "fit_intercept": fit_intercept, "cv": 5}
+    if kernel == "poly":
+        options["gamma"] = (0.01, 0.03, 0.1, 0.3)
+    full, fine = (fit(X, codes, search=search, **options) for search in ("full", "refine"))
+    assert fine.report.n_trained < full.report.n_trained
+    assert fine.report.validation_error <= full.report.validation_error + 0.05
+    assert cell_scores(fine, queries(X)).shape == (25, 3)
 
 
 @pytest.mark.parametrize("share", [1e-9, 0.5, 1])

@@ -32,6 +32,23 @@ def test_a_cell_is_scikit_learns_svr_in_the_units_of_y(C, epsilon):
     assert np.isnan(model.fit_report_.validation_error).all()
 
 
+@compiled
+def test_a_cost_is_chosen_by_folds_of_each_cell():
+    noisy = Y + 200 * RNG.standard_t(2, 300)
+    model = VoronoiSVR(150, **{**GIVEN, "gamma": None}).fit(X, noisy)
+    report = model.fit_report_
+    assert len(report) == 2
+    assert (report.n_tried > 1).all()
+    assert (report.n_trained > report.n_tried).all()
+    assert np.isfinite(report.validation_error).all()
+    # In units of the variance, not of the robust spread.
+    pooled = np.average(report.validation_error, weights=report.n_rows)
+    assert 1 - pooled == pytest.approx(model.score(X, noisy), abs=0.1)
+    # A given list is all that is tried.
+    given = VoronoiSVR(150, **GIVEN, C=[1.0, 1e6]).fit(X, noisy)
+    assert set(np.round(given.fit_report_.C, 3)) <= {1.0, 1e6}
+
+
 def waves(n, seed):
     rng = np.random.default_rng(seed)
     rows = rng.uniform(-3, 3, (n, 2))
@@ -65,6 +82,25 @@ def test_outliers_change_no_default(share, spoil, unit):
     assert model.score(new, unit * expected) > svr - 0.01
 
 
+@pytest.mark.parametrize(
+    ("y", "spread"),
+    [
+        (Y, 1.4826 * np.median(np.abs(Y - np.sort(Y)[149]))),
+        (np.where(np.arange(300) < 40, -1e12, Y), None),
+        # Half of the numbers are equal.
+        (np.where(np.arange(300) < 160, 7.0, Y), np.where(np.arange(300) < 160, 7.0, Y).std()),
+    ],
+    ids=["normal", "outliers", "equal"],
+)
+def test_the_default_epsilon_is_a_tenth_of_the_robust_spread(y, spread):
+    if spread is None:
+        spread = 1.4826 * np.sort(np.abs(y - np.sort(y)[149]))[149]
+    given = {**GIVEN, "C": 1e3, "tol": 1e-5}
+    default = VoronoiSVR(300, **given).fit(X, y).predict(Q)
+    expected = SVR(C=1e3, gamma=3.0, epsilon=spread / 10, tol=1e-5 * spread).fit(X, y)
+    np.testing.assert_allclose(default, expected.predict(Q), rtol=0, atol=1e-3 * spread)
+
+
 def test_what_it_cannot_do_is_one_error(tmp_path):
     both = np.stack([Y, Y], axis=1)
     with pytest.raises(ParameterError, match=r"y has 2 columns.*squared_error"):
@@ -75,3 +111,26 @@ def test_what_it_cannot_do_is_one_error(tmp_path):
         VoronoiSVR(epsilon=0.1).fit(X, Y)
     with pytest.raises(ValueError, match="epsilon"):
         VoronoiSVR(**{**GIVEN, "epsilon": -1.0}).fit(X, Y)
+
+
+@pytest.mark.parametrize("C", [1.0, None])
+def test_numbers_within_the_tube_are_a_constant(C):
+    """As SVR's: no row has a coefficient, and the offset is between the least and the largest."""
+    rows = RNG.random((60, 2))
+    y = np.r_[RNG.uniform(0.0, 0.05, 30), 100.0 + RNG.uniform(0.0, 0.05, 30)]
+    rows[30:] += 50.0
+    model = VoronoiSVR(30, **GIVEN, C=C, epsilon=0.1).fit(rows, y)
+    for own in (slice(30), slice(30, 60)):
+        assert not len(SVR(C=1.0, gamma=3.0, epsilon=0.1).fit(rows[own], y[own]).support_)
+    found = model.predict(rows)
+    assert (np.abs(found - y) <= 0.1).all()
+    assert len(set(found)) == 2
+    assert model.fit_report_.n_support.tolist() == [0, 0]
+    assert (model.fit_report_.n_trained > 0).all()
+
+
+def test_a_constant_is_the_median():
+    y = np.where(np.arange(300) < 100, 0.0, 7.0)
+    rows = np.ones((300, 2))
+    assert set(VoronoiSVR(**GIVEN, C=1.0).fit(rows, y).predict(rows)) == {7.0}
+    assert set(VoronoiSVR(**GIVEN, C=1.0).fit(X, np.full(300, 2.5)).predict(Q)) == {2.5}

@@ -8,16 +8,18 @@ from contextlib import nullcontext, suppress
 import numpy as np
 import pytest
 from s3_front import KINDS, in_front
-from support import few, small_svc, tiny_blocks
+from support import HERE, few, run_cli, small_svc, tiny_blocks
 
 import daskls
 from daskls import StoreError
 from daskls.plan import prediction
 from daskls.store import bucket
 from daskls.store.arrays import find_array, new_output
-from daskls.store.artifact import read_arrays, write_artifact
+from daskls.store.artifact import OPENED_NBYTES, SUMMED_NBYTES, read_arrays, write_artifact
 from daskls.store.bucket import Bucket
 from daskls.store.dataset import DatasetWriter, open_dataset
+from daskls.store.exchange import Exchange, Rows
+from daskls.store.objects import CLAIM
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3)).astype("f4")
@@ -67,6 +69,36 @@ def test_a_put_that_arrived_is_ones_own(front, bucket_url, fault):
 def once(fault):
     faults = iter([fault])
     return lambda method, path: next(faults, None) if method == "PUT" else None
+
+
+def rows_of(X):
+    n = len(X)
+    return Rows(X, np.zeros(n, "i4"), np.ones(n), np.arange(n))
+
+
+def test_rows_are_read_once_and_alone(front, bucket_url):
+    n, n_leaves, blocks = 20_000, 16, 5
+    X = rng.random((n, 8), dtype="f4")
+    exchange = Exchange(f"{bucket_url}/x", blocks, n_leaves, 8, "<f4")
+    exchange.create([n // blocks] * blocks)
+    leaves = rng.integers(0, n_leaves, n // blocks)
+    for i in range(blocks):
+        exchange.write_block(i, rows_of(X[i::blocks]), [leaves], 7)
+    exchange.write_manifest()
+    front.kind_of = lambda path: "rows" if "/block-" in path else "other"
+    front.forget()
+    found = sum(len(exchange.read_leaf(leaf).X) for leaf in range(n_leaves))
+    assert found == n
+    nbytes = n * (8 * 4 + 4 + 8 + 8)
+    assert front.requests["GET", "rows"] == blocks * n_leaves
+    # Of whole checksummed ranges.
+    summed = blocks * n_leaves * SUMMED_NBYTES
+    assert nbytes <= front.received["GET", "rows"] <= nbytes + 2 * summed
+    # Who goes on with it reads beginnings, and the sums, which come last.
+    front.forget()
+    assert [exchange.find_block(i) for i in range(blocks)] == [7] * blocks
+    assert front.requests["GET", "rows"] == 2 * blocks
+    assert front.received["GET", "rows"] <= blocks * (OPENED_NBYTES + 100)
 
 
 # --- one that is not there
@@ -153,7 +185,7 @@ def test_data_and_predictions_by_url(bucket_url, monkeypatch):
     }
 
 
-@pytest.mark.parametrize("fault", ["denied", "truncated"])
+@pytest.mark.parametrize("fault", ["denied", "elsewhere", "500", "truncated"])
 def test_rows_that_cannot_be_read_are_one_error(front, bucket_url, fault, monkeypatch):
     monkeypatch.setattr(bucket, "MAX_RETRIES", 1)
     bucket._connected.cache_clear()
@@ -175,3 +207,26 @@ def test_of_two_writers_to_one_url_one_is_refused(bucket_url):
     with new_output(bucket_url, (3,), "i8", 3) as output:
         output.write(0, np.arange(3))
     assert Bucket(bucket_url).names() == ["c", "zarr.json"]
+
+
+def test_what_a_writer_left_that_was_killed_as_it_began_is_replaced(bucket_url):
+    Bucket(bucket_url).put(CLAIM, b"")
+    with DatasetWriter(bucket_url, 3, "f4", classes=[5, 6], overwrite=True) as writer:
+        writer.append(X, Y)
+    assert Bucket(bucket_url).names() == ["X", "y", "zarr.json"]
+
+
+def test_the_command_line_in_a_bucket(bucket_url, tmp_path):
+    table = tmp_path / "rows.csv"
+    rows = np.column_stack([X, Y]).tolist()
+    table.write_text("a,b,c,y\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows))
+    data, model, out = (f"{bucket_url}-{name}" for name in ("rows", "model", "out"))
+    run_cli("convert", table, data, "--label", "y", "--quiet")
+    run_cli("fit", data, model, "--cell-size", "100", "--random-state", "0", *HERE)
+    run_cli("predict", model, data, out, *HERE)
+    expected = daskls.VoronoiSVC(cell_size=100, random_state=0).fit(X, Y).predict(X)
+    np.testing.assert_array_equal(find_array(out).read(0, len(X)).astype(int), expected)
+    assert "cells" in run_cli("info", model).output
+    assert "300" in run_cli("info", data).output
+    refused = run_cli("predict", model, data, f"{bucket_url}.csv", *HERE, code=1)
+    assert "is a file in a bucket" in refused.stderr

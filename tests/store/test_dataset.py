@@ -8,7 +8,7 @@ import pytest
 import zarr
 
 from daskls.errors import DataError, ParameterError, StoreError
-from daskls.store.dataset import DatasetWriter, open_dataset
+from daskls.store.dataset import DatasetWriter, check_target, open_dataset
 
 
 def write_blocks(path, X, y, sizes, **options):
@@ -56,6 +56,14 @@ def test_attributes_are_json_and_come_back(tmp_path, rows):
     }
 
 
+def test_an_exception_removes_what_was_written(tmp_path, rows):
+    X, y = rows
+    with pytest.raises(KeyboardInterrupt), DatasetWriter(tmp_path / "d", 3, "f4") as writer:  # noqa: PT012
+        writer.append(X, y)
+        raise KeyboardInterrupt
+    assert not (tmp_path / "d").exists()
+
+
 def test_a_killed_writer_leaves_what_was_there(tmp_path, rows):
     code = (
         "import os, sys, numpy as np\n"
@@ -72,6 +80,15 @@ def test_a_killed_writer_leaves_what_was_there(tmp_path, rows):
         assert done.returncode == -9
         assert path.exists() == bool(n_before)
     assert open_dataset(path).n_rows == 101
+
+
+def test_existing_data_set_needs_overwrite(tmp_path, rows):
+    X, y = rows
+    write_blocks(tmp_path / "d", X, y, [])
+    with pytest.raises(StoreError, match="already holds a data set; pass overwrite=True"):
+        DatasetWriter(tmp_path / "d", 3, "f4")
+    assert open_dataset(tmp_path / "d").n_rows == 101
+    assert write_blocks(tmp_path / "d", X[:5], y[:5], [], overwrite=True).n_rows == 5
 
 
 def test_of_two_writers_the_first_to_end_is_kept_or_replaced(tmp_path, rows):
@@ -117,6 +134,13 @@ def test_overwrite_never_removes_what_is_no_data_set(tmp_path, make):
         open_dataset(path)
 
 
+def test_a_missing_chunk_is_not_read_as_zeros(tmp_path, rows):
+    data = write_blocks(tmp_path / "d", *rows, [], chunk_rows=50)
+    (tmp_path / "d" / "X" / "c" / "1" / "0").unlink()
+    with pytest.raises(StoreError, match=r"X/c/1/0 .*the chunk is missing"):
+        data.X[:]
+
+
 def without_X(group):
     del group["X"]
 
@@ -143,11 +167,16 @@ def test_what_is_no_data_set_of_ours_is_refused(tmp_path, rows, change, message)
 @pytest.mark.parametrize(
     ("options", "X", "y", "message"),
     [
+        ({}, np.zeros(3), None, r"shape \(m, 3\), got \(3,\)"),
         ({}, np.zeros((2, 4)), np.zeros(2, int), r"shape \(m, 3\), got \(2, 4\)"),
         ({}, np.zeros((2, 3)), None, "Got no y"),
+        ({"with_y": False}, np.zeros((2, 3)), np.zeros(2, int), "Got y where"),
         ({}, np.zeros((2, 3)), np.zeros(3, int), r"y must have shape \(2,\)"),
         ({"classes": [0, 1]}, np.zeros((2, 3)), np.array([0, 2]), "codes 0 to 1, got 0 to 2"),
+        ({"classes": [0, 1]}, np.zeros((2, 3)), np.array([-1, 1]), "codes 0 to 1, got -1 to 1"),
         ({}, np.zeros((2, 3)), np.array([0, 2**40]), "out of the range of int32"),
+        ({}, np.zeros((2, 3)), np.array([0.0, 1.0]), "y has type float64"),
+        ({"dtype": "int8"}, np.full((2, 3), 200), np.zeros(2, int), "out of the range of int8"),
         ({"dtype": "int8"}, np.zeros((2, 3)), np.zeros(2, int), "cannot be stored as int8"),
         ({}, np.full((2, 3), 1e300), np.zeros(2, int), "too large for float32"),
     ],
@@ -172,6 +201,19 @@ def test_bad_parameters_touch_nothing(tmp_path, options):
     assert not os.listdir(tmp_path)
 
 
+def test_a_full_disk_is_a_store_error_and_leaves_nothing(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(zarr.Array, "resize", refuse)
+    with (
+        pytest.raises(StoreError, match=r"No space left.*Free some space"),
+        DatasetWriter(tmp_path / "d", 2, "f4") as writer,
+    ):
+        writer.append(np.zeros((1, 2)), np.zeros(1, int))
+    assert not os.listdir(tmp_path)
+
+
 def test_a_link_goes_and_what_it_leads_to_stays(tmp_path):
     with DatasetWriter(tmp_path / "real.zarr", 2, "f4") as writer:
         writer.append(np.zeros((3, 2)), np.zeros(3, "i4"))
@@ -180,3 +222,17 @@ def test_a_link_goes_and_what_it_leads_to_stays(tmp_path):
         writer.append(np.ones((1, 2)), np.zeros(1, "i4"))
     assert open_dataset(tmp_path / "real.zarr").n_rows == 3
     assert open_dataset(tmp_path / "link").n_rows == 1
+
+
+def test_a_url_is_refused_for_writing():
+    with pytest.raises(StoreError, match="Cannot write to the URL"):
+        check_target("ftp://bucket/d", overwrite=True)
+
+
+def test_a_closed_writer_takes_no_rows(tmp_path):
+    with DatasetWriter(tmp_path / "d", 2, "f4") as writer:
+        pass
+    with pytest.raises(StoreError, match="is closed"):
+        writer.append(np.zeros((1, 2)), np.zeros(1, int))
+    writer.abort()
+    assert open_dataset(tmp_path / "d").n_rows == 0

@@ -4,9 +4,13 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from support import Calls
 
 from daskls.errors import DamageError
-from daskls.store.artifact import open_artifact, write_artifact
+from daskls.memory import TaskSizes
+from daskls.plan.exchange import plan_exchange
+from daskls.records import SolverSpec
+from daskls.store.artifact import ArtifactStream, open_artifact, write_artifact
 from daskls.store.caches import drop_caches
 from daskls.store.exchange import Exchange, Rows, stored_grids
 from daskls.store.folder import Folder
@@ -82,6 +86,59 @@ def test_leaves_come_back_in_row_order(
     assert stored_grids(tmp_path) == [sizes]
     (tmp_path / "exchange-1" / "grid").write_bytes(b"damaged")
     assert stored_grids(tmp_path) == []
+
+
+def test_blocks_are_merged_in_ranges_of_leaves_and_large_leaves_block_by_block(
+    tmp_path, monkeypatch
+):
+    # One leaf of all rows but some: larger than any block.
+    leaves = np.full(400, 2, np.int32)
+    leaves[::40] = np.arange(10) % 5
+    exchange = Exchange(str(tmp_path / "x"), 8, 5, 1, "<f8", group_blocks=8)
+    exchange.create([50] * 8)
+    numbers = np.arange(400)
+    rows = Rows(numbers[:, None] * 0.5, numbers.astype("i4"), numbers + 1.0, numbers)
+    for block in range(8):
+        own = np.arange(50 * block, 50 * block + 50)
+        exchange.write_block(block, rows.take(own), [leaves[own]], block)
+    pieces = Calls(monkeypatch, ArtifactStream, "write", lambda self, piece: len(piece))
+    counts = put_together(exchange)
+    assert counts.tolist() == np.bincount(leaves).tolist()
+    assert max(pieces.keys) <= 50
+    assert_leaves(exchange, rows, [leaves])
+
+
+def test_requests_are_as_the_plan_says(tmp_path, monkeypatch):
+    """Count what a folder is asked for while rows are regrouped and every leaf is read."""
+    sizes, n = (TaskSizes(3, 4, 2, 10, SolverSpec()), 4000)
+    monkeypatch.setattr("daskls.plan.exchange.MOST_RUNS", 100)
+    monkeypatch.setattr("daskls.plan.exchange.GROUP_BLOCKS", 4)
+    monkeypatch.setattr("daskls.plan.exchange.block_nbytes", lambda *_: 12 * 400)
+    plan = plan_exchange(sizes, n, 12, 1, 1 << 30)
+    assert (plan.n_blocks, plan.n_groups, plan.n_windows) == (10, 3, 4)
+    rng = np.random.default_rng(0)
+    leaves = rng.integers(0, 12, n).astype("i4")
+    exchange = Exchange(str(tmp_path / "x"), 10, 12, 3, "<f4", group_blocks=4)
+    exchange.create([400] * 10)
+    rows = Rows(rng.random((n, 3), "f4"), leaves, rng.random(n), np.arange(n))
+    calls = [Calls(monkeypatch, Folder, name) for name in ("put", "stream", "_read")]
+    for block in range(10):
+        own = np.arange(400 * block, 400 * block + 400)
+        exchange.write_block(block, rows.take(own), [leaves[own]], block)
+    put_together(exchange)
+    for leaf in range(12):
+        exchange.read_leaf(leaf)
+    n_requests = sum(map(len, calls))
+    # A window that is larger than a block is read in parts.
+    assert plan.requests <= n_requests <= 1.1 * plan.requests
+    folder = tmp_path / "x"
+    # Each file begins with a header of some hundred bytes, and ends with the sums.
+    manifests = [file.stat().st_size for file in folder.glob("manifest-*")]
+    assert 0 <= max(manifests) - plan.manifest_nbytes <= 1000
+    files = [*folder.glob("block-*"), *folder.glob("group-*")]
+    stored = sum(file.stat().st_size for file in files)
+    assert plan.nbytes == 2 * n * sizes.row_nbytes
+    assert 0 <= stored - plan.nbytes <= 1000 * len(files)
 
 
 def test_a_block_whose_offsets_are_not_those_of_its_leaves(tmp_path):

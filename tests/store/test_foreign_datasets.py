@@ -4,9 +4,12 @@ import fsspec
 import numpy as np
 import pytest
 import zarr
-from support import HERE, assert_same_model, checkers, run_cli, small_svc
+from support import HERE, PAPERS, as_options, assert_same_model, checkers, run_cli, small_svc
+from typer.testing import CliRunner
 
+import daskls
 from daskls import FalkNoiseFilter, StoreError
+from daskls.cli import app
 from daskls.store.dataset import DatasetWriter, open_dataset
 
 N = 300
@@ -48,6 +51,25 @@ def test_anybodys_group_is_a_data_set(zarr_format, labels, tmp_path):
     assert names.tolist() == labels[keep].tolist()
 
 
+def test_a_group_without_y(tmp_path):
+    path = write_artifact(tmp_path / "d", None)
+    assert open_dataset(path).y is None
+    assert_same_model(small_svc().fit(path, Y), small_svc().fit(X, Y))
+
+
+def test_groups_that_are_no_data_sets(tmp_path):
+    zarr.open_group(tmp_path / "empty", mode="w")
+    with pytest.raises(StoreError, match=r"empty' has no array 'X', .*arrays X \(n, d\) and y"):
+        open_dataset(tmp_path / "empty")
+    group = zarr.open_group(write_artifact(tmp_path / "long"), mode="r+")
+    group["y"].resize((N + 1,))
+    with pytest.raises(StoreError, match="'X' has 300 rows but 'y' has 301"):
+        open_dataset(tmp_path / "long")
+    small_svc(store=tmp_path / "model").fit(X, Y)
+    with pytest.raises(StoreError, match="not a daskls data set"):
+        open_dataset(tmp_path / "model")
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("feature_names", ["u"]), ("feature_names", "uv"), ("feature_names", [1, 2]), ("classes", 7)],
@@ -75,14 +97,23 @@ class Denied(fsspec.AbstractFileSystem):
     cat_file = info = ls = exists = isfile = _refuse
 
 
+class Unreachable(Denied):
+    """A driver with errors of its own."""
+
+    protocol = "unreachable"
+    error = RuntimeError("Could not connect to the endpoint")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def drivers():
-    fsspec.register_implementation("denied", Denied, clobber=True)
+    for kind in (Denied, Unreachable):
+        fsspec.register_implementation(kind.protocol, kind, clobber=True)
 
 
 URLS = {
     "memory://nowhere/x.zarr": "no Zarr (array|group)|not a daskls data set",
     "denied://bucket/x.zarr": r"Cannot open .*PermissionError: Access Denied\. Check .*credentials",
+    "unreachable://bucket/x": r"Cannot open .*Could not connect to the endpoint\. Check .*network",
     "nobodys://bucket/x": "not known",
 }
 
@@ -94,12 +125,32 @@ def test_a_url_that_cannot_be_read_is_one_error(url, tmp_path):
     model.save(tmp_path / "m")
     for call in (
         lambda: small_svc().fit(url, Y),
+        lambda: small_svc().fit(url),
         lambda: small_svc().fit(X, url),
+        lambda: model.predict(url),
         lambda: model.score(url),
         lambda: model.predict_to_zarr(url, tmp_path / "out"),
+        lambda: open_dataset(url),
     ):
         with pytest.raises(StoreError, match=URLS[url]):
             call()
+    for args in (
+        ("predict", tmp_path / "m", url, tmp_path / "out"),
+        ("score", tmp_path / "m", url),
+    ):
+        result = CliRunner().invoke(app, [str(arg) for arg in (*args, *HERE)])
+        assert result.exit_code == 1
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_driver_that_is_not_installed(monkeypatch):
+    from fsspec.registry import known_implementations
+
+    driver = {"class": "nobodys_driver.FileSystem", "err": "Install nobodys_driver"}
+    monkeypatch.setitem(known_implementations, "absent", driver)
+    for call in (open_dataset, small_svc().fit):
+        with pytest.raises(StoreError, match=r"driver for 'absent://b/x.*: Install nobodys_driver"):
+            call("absent://b/x.zarr")
 
 
 def test_a_data_set_behind_a_url(tmp_path):
@@ -115,3 +166,25 @@ def test_a_data_set_behind_a_url(tmp_path):
         )
     finally:
         files.rm("/there", recursive=True)
+
+
+def test_the_command_line_takes_it(tmp_path):
+    path = write_artifact(tmp_path / "d", Y + 5, origin="a telescope")
+    text = run("info", path)
+    assert "300" in text
+    small = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS)
+    run("fit", path, tmp_path / "m", *small, "--class-weight", "5=2,6=1", *HERE)
+    assert daskls.load(tmp_path / "m").classes_.tolist() == [5, 6]
+    expected = small_svc(class_weight={5: 2.0, 6: 1.0}).fit(X, Y + 5)
+    assert_same_model(tmp_path / "m", expected)
+    run("predict", tmp_path / "m", path, tmp_path / "out", *HERE)
+    assert zarr.open_array(tmp_path / "out")[:].tolist() == expected.predict(X).tolist()
+
+
+def test_a_local_array_that_may_not_be_read(tmp_path):
+    zarr.save_array(tmp_path / "X", X)
+    model = small_svc().fit(tmp_path / "X", Y)
+    lazy = model.predict(tmp_path / "X")
+    (tmp_path / "X").rename(tmp_path / "Z")
+    with pytest.raises(StoreError, match=r"X is gone.*workers share it"):
+        lazy.compute()

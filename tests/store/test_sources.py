@@ -1,6 +1,7 @@
 """Data sets and arrays that anyone may have written: what is damaged or too large."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from daskls.store.arrays import find_array, save_array
 from daskls.store.dataset import DatasetWriter, open_dataset
 
 X, Y = checkers(2000)
+GIB = 1 << 30
 
 
 @pytest.fixture
@@ -74,10 +76,26 @@ def describe(path, change):
     file.write_text(json.dumps(content))
 
 
+def test_a_label_dtype_of_a_gigabyte(tmp_path):
+    path = tmp_path / "y"
+    zarr.create_array(path, shape=(2000,), chunks=(2000,), dtype="i4")[...] = Y
+    data_type = {"name": "fixed_length_utf32", "configuration": {"length_bytes": GIB}}
+    describe(path, lambda c: c.update(data_type=data_type, fill_value=""))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        error = error_in_time(lambda: small_svc().fit(others(tmp_path / "X"), path))
+    assert isinstance(error, DataError), repr(error)
+    assert "values of 1073741824 bytes each" in str(error)
+
+
 @pytest.mark.parametrize(
     "change",
     [
         lambda c: c.update(shape=[2**40, 2]),
+        lambda c: (
+            c.update(shape=[2**40, 2]),
+            c["chunk_grid"]["configuration"].update(chunk_shape=[2**40, 2]),
+        ),
         lambda c: c["chunk_grid"]["configuration"].update(chunk_shape=[2**34, 2]),
         lambda c: c.update(shape=[2000, 2**40]),
     ],
@@ -95,7 +113,9 @@ def test_shapes_beyond_all_memory(tmp_path, change, use):
     assert "X" in str(error)
 
 
-@pytest.mark.parametrize("content", [b"", b"[" * 100_000, b"{}", b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"", b"[" * 100_000, b"{}", b"[]", b"null", b'{"zarr_format": 3}', b"\xff"]
+)
 @pytest.mark.parametrize("name", ["zarr.json", "X/zarr.json", "y/zarr.json"])
 def test_descriptions_that_are_none(dataset, name, content):
     (dataset / name).write_bytes(content)

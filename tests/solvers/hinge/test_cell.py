@@ -38,6 +38,11 @@ def check_grid(X, codes, weights, gammas, costs, **kernel):
     return model
 
 
+def test_grid_equals_the_oracle():
+    X, codes = binary_cell(0)
+    check_grid(X, codes, None, (0.05, 0.5, 3.0), (0.3, 1.5, 8.0))
+
+
 def test_weighted_grid_equals_the_oracle():
     X, codes = binary_cell(2)
     weights = np.random.default_rng(2).uniform(0.2, 3.0, len(X))
@@ -54,12 +59,41 @@ def test_multiclass_grid_equals_the_oracle(n_classes, seed):
     check_grid(X, codes, None, (0.05, 0.4), (0.3, 3.0))
 
 
+def test_weighted_multiclass_grid_with_a_class_of_fewer_rows_than_folds():
+    X, codes = class_cell(3, seed=3, m=60)
+    codes[[10, 40]] = 9
+    weights = np.random.default_rng(4).uniform(0.2, 3.0, len(X))
+    check_grid(X, codes, weights, (0.3,), (0.1, 3.0))
+
+
 @pytest.mark.parametrize(
     ("gamma", "kernel"), [(1.0, {"name": "linear"}), (0.1, {"name": "poly", "coef0": 1.0})]
 )
 def test_grid_of_other_kernels(gamma, kernel):
     X, codes = binary_cell(2)
     check_grid(X, codes, None, (gamma,), (0.02, 1.0), **kernel)
+
+
+def test_one_class_is_a_constant():
+    X, _ = binary_cell()
+    model = fit(X, np.full(len(X), 6))
+    assert model.classes.tolist() == [6]
+    assert len(model.rows) == 0
+    np.testing.assert_array_equal(cell_scores(model, X), 0.0)
+    assert model.report.n_classes == 1
+    assert model.report.n_rows == len(X)
+    assert model.report.n_trained == 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_fewer_rows_than_folds_are_dealt_a_row_a_fold(n_classes):
+    X, codes = class_cell(n_classes, m=14)
+    few, own = (fit(X, codes, cv=cv) for cv in (40, 14))
+    assert len(few.classes) == n_classes
+    for name in ("rows", "coef", "intercepts", "classes", "class_ptr"):
+        np.testing.assert_array_equal(getattr(few, name), getattr(own, name))
+    assert few.report.validation_error == own.report.validation_error
+    assert (few.report.C, few.report.gamma) == (own.report.C, own.report.gamma)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
@@ -74,6 +108,36 @@ def test_equal_rows_give_the_weighted_majority(kernel, dtype):
     assert model.classes.tolist() == [2]
     assert model.report.radius == 0
     np.testing.assert_array_equal(cell_scores(model, X), 0.0)
+
+
+def test_ties_go_to_the_widest_kernel_and_then_to_the_smallest_C():
+    X = np.concatenate([np.linspace(-3, -2, 10), np.linspace(2, 3, 10)])[:, None]
+    codes = np.repeat([0, 1], 10)
+    model = fit(X, codes, gamma=(1.0, 0.1, 0.4), C=(4.0, 1.0, 2.0), cv=5)
+    assert model.report.validation_error == 0
+    assert (model.report.gamma, model.report.C) == (0.1, 1.0)
+    own = fit(X, codes, cv=5)
+    gammas, costs, _ = naive.grid_values(own.report.radius, 20, 1, 5)
+    assert own.report.gamma == pytest.approx(gammas[0])
+    np.testing.assert_allclose(own.report.C, costs[0])
+
+
+def test_edge_names_the_axes_chosen_at_their_ends():
+    X, codes = binary_cell(0)
+    inside = fit(X, codes, gamma=(1e-6, 1.0, 1e4), C=(1.0,), cv=3)
+    assert inside.report.gamma == 1.0
+    assert inside.report.edge == ""
+    last = fit(X, codes, gamma=(1e-6, 1.0), C=(1.0,), cv=3)
+    assert last.report.gamma == 1.0
+    assert last.report.edge == "gamma"
+    first = fit(X, codes, gamma=(1e4, 1.0), C=(1.0,), cv=3)
+    assert first.report.edge == "gamma"
+    separable = np.where(X[:, 0] > 2, 1, 0)
+    X[:, 0] += 3 * separable
+    both = fit(X, separable, gamma=(0.1, 1.0), C=(1.0, 2.0), cv=3)
+    assert both.report.edge == "C gamma"
+    of_costs = fit(X, separable, gamma=(0.1,), C=(1.0, 2.0), cv=3)
+    assert of_costs.report.edge == "C"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -107,6 +171,21 @@ def test_the_own_grid_knows_no_unit(exponent):
     np.testing.assert_allclose(
         cell_scores(other, queries(X) * unit), cell_scores(one, queries(X)), atol=1e-3
     )
+
+
+@pytest.mark.parametrize(("n_classes", "n_pairs"), [(2, 1), (3, 3)])
+def test_the_report_counts(n_classes, n_pairs):
+    X, codes = class_cell(n_classes)
+    options = {"gamma": (0.5, 1.0), "C": (0.5, 1.0, 2.0), "cv": 3}
+    report = fit(X, codes, **options).report
+    assert (report.cell, report.leaf, report.n_rows, report.n_classes) == (5, 2, 72, n_classes)
+    center = X.mean(axis=0)
+    assert report.radius == pytest.approx(max(np.linalg.norm(X - center, axis=1)), rel=1e-6)
+    # The chosen fold models are trained on.
+    assert report.n_trained == 6 * 3 * n_pairs + 3 * n_pairs
+    assert report.n_steps > 0
+    assert report.n_at_limit == 0
+    assert report.seconds > 0
 
 
 # With an offset

@@ -8,10 +8,10 @@ from small import small_working_sets
 from support import few
 
 from daskls.kernels.kernel import find_kernel
-from daskls.records import KernelSpec
+from daskls.records import KernelSpec, SolverSpec
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import assign_folds
-from daskls.solvers.hinge.decomposed import KernelRowCache
+from daskls.solvers.hinge.decomposed import KernelRowCache, holds_matrix
 
 # Less than any matrix here.
 TINY = 1e-4
@@ -52,6 +52,25 @@ def test_a_cell_equals_that_of_the_whole_matrix(n_classes, kernel):
         options["gamma"] = (0.05,)
     whole = fit(X, codes, **options)
     check_equal(fit(X, codes, cache_size=TINY, **options), whole, X, atol=2e-2)
+
+
+def test_the_room_changes_no_bit():
+    X, codes = binary_cell(4, m=120)
+    models = [fit(X, codes, cache_size=size, **GRID) for size in (TINY, 0.01, 0.1)]
+    # So many rows of 120 are held: a working set's, 21, all.
+    assert [holds_matrix(SolverSpec(cache_size=s), 120, 2) for s in (0.1, 0.12)] == [False, True]
+    for model in models[1:]:
+        for name in ("rows", "coef", "center"):
+            np.testing.assert_array_equal(getattr(model, name), getattr(models[0], name))
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_equal_rows_of_equal_and_of_other_labels(same):
+    X, codes = binary_cell(5, m=60)
+    X = np.r_[X, X]
+    codes = np.r_[codes, codes if same else 5 - codes]
+    whole = fit(X, codes, **GRID)
+    check_equal(fit(X, codes, cache_size=TINY, **GRID), whole, X)
 
 
 # Rows of K

@@ -85,6 +85,26 @@ def test_every_chosen_fold_model_reaches_tol(candidates, search, n_classes, fit_
     assert choice.counts.n_at_limit == 0
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7, 1e-9])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"kernel": "rbf", "gamma": (3.0,), "C": (500.0,)},
+        {"kernel": "rbf", "gamma": (1e-3,), "C": (1e6,)},
+        {"kernel": "linear", "C": (1e3,), "fit_intercept": True},
+        {"kernel": "poly", "degree": 6, "coef0": 1.0, "gamma": (1.0,), "C": (1.0,)},
+    ],
+    ids=lambda spec: spec["kernel"],
+)
+def test_a_fold_model_reaches_tol_or_is_counted(spec, tol):
+    X, codes = noisy(2)
+    found, choice = finished(X, codes, tol=tol, **spec)
+    is_short = shares_of_limit(found, choice) > 1 + 1e-6
+    # What the search left short is counted too, and what it did not is not.
+    assert is_short.sum() <= choice.counts.n_at_limit
+    assert choice.counts.n_at_limit < choice.counts.n_trained or is_short.all()
+
+
 def test_an_estimator_warns_beyond_float32():
     X, y = noisy(2)
     with pytest.warns(NonConvergenceWarning, match=r"gap reached tol=1e-12; .* raise tol"):

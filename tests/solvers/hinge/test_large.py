@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
+from small import few_steps
 from support import as_bytes, checkers
 
 from daskls.kernels.frame import decide_pairs
@@ -80,8 +81,57 @@ def test_the_squared_hinge_is_an_svm_without_bounds_on_a_ridged_kernel(C, n_clas
     assert model.report.n_at_limit == 0
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_squared_hinge_is_least_in_the_primal(kernel):
+    X, y = checkers(200)
+    options = KERNELS[kernel]
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, len(X))
+    model, support = fit(X, y, weights, loss="squared_hinge", tol=1e-7, **options)
+    signs = np.where(y == 1, 1.0, -1.0)
+    f = decide_pairs(model, X)[:, 0]
+    inside = np.flatnonzero(signs * f < 1 - 1e-5)
+    assert set(inside) <= set(support) <= set(np.flatnonzero(signs * f < 1 + 1e-3))
+    # The primal's condition: beta = 2 C w y max(0, 1 - y f).
+    beta = np.zeros(len(X))
+    order = support[np.argsort(y[support], kind="stable")]
+    beta[order] = model.coef[0]
+    slack = 2 * 10.0 * weights * signs * np.maximum(1 - signs * f, 0)
+    np.testing.assert_allclose(beta, slack, atol=2e-3 * np.abs(slack).max())
+    assert abs(beta.sum()) < 1e-3 * np.abs(beta).sum()
+
+
 def test_the_cache_leaves_no_trace():
     X, y = checkers(4000)
     models = [fit(X, y, cache_nbytes=size)[0] for size in (0, 1 << 24, 1 << 30)]
     for name in ("rows", "coef", "intercepts", "class_ptr"):
         assert len({as_bytes(getattr(model, name)) for model in models}) == 1, name
+
+
+def test_a_solve_that_is_given_up_is_counted(monkeypatch):
+    few_steps(monkeypatch, 7)
+    X, y = checkers(300, n_classes=3)
+    model, _ = fit(X, y)
+    assert model.report.n_at_limit == model.report.n_trained == 3
+    assert model.report.n_steps == 21
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_far_from_0(far):
+    X, y = checkers(300)
+    near, _ = fit(X, y, tol=1e-6)
+    moved, _ = fit(X + far, y, tol=1e-6)
+    np.testing.assert_allclose(
+        decide_pairs(moved, QUERIES + far), decide_pairs(near, QUERIES), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("equal", ["classes", "rows"])
+def test_what_cannot_be_told_apart_is_a_constant(equal):
+    X, y = checkers(30)
+    if equal == "classes":
+        y = np.full(30, 2)
+    else:
+        X, y = np.full((30, 2), 0.1), np.repeat([2, 1], [20, 10])
+    model, support = fit(X, y)
+    assert model.classes.tolist() == [2]
+    assert (len(support), model.report.n_support, len(model.rows)) == (0, 0, 0)

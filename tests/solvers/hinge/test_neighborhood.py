@@ -2,15 +2,19 @@
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
+from sklearn.calibration import _sigmoid_calibration
 from sklearn.svm import SVC
+from small import tiny_tiles
 from support import few
 
 from daskls.kernels.frame import decide_pairs
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.base import Neighborhood
+from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import assign_folds
-from daskls.solvers.hinge.neighborhood import HingeNeighborhoods
+from daskls.solvers.hinge.neighborhood import HingeNeighborhoods, fit_label, label_probability
+from daskls.solvers.percentiles import sampled_strides, width_gammas
 
 SOLVER = HingeNeighborhoods()
 SEED = (7, 3, 3)
@@ -98,6 +102,35 @@ def test_one_candidate_equals_svc(kernel, n_classes, weighted):
 # Models without training
 
 
+@pytest.mark.parametrize("percentiles", [None, (90.0, 10.0)])
+def test_unanimous_rows_give_a_constant(percentiles):
+    X, _ = neighborhood_of(2)
+    codes = np.full(len(X), 5)
+    model = fit(X, codes, percentiles=percentiles, C=(1.0, 4.0), gamma=(0.4,))
+    assert model.classes.tolist() == [5]
+    assert (len(model.rows), model.report.n_trained, model.report.n_rows) == (0, 0, len(X))
+    errors = errors_of(X, codes, percentiles=percentiles, C=(1.0, 4.0), gamma=(0.4,))
+    np.testing.assert_array_equal(errors, np.zeros((2 if percentiles else 1, 2)))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_equal_rows_answer_the_class_of_the_largest_weight(kernel):
+    X = np.full((9, 3), 0.1)
+    codes = np.array([1, 1, 4, 4, 4, 4, 8, 8, 8])
+    options = {"kernel": kernel, "C": (1.0,), "gamma": (0.4,)}
+    assert answers(fit(X, codes, **options), X) == {4}
+    weights = np.array([4, 5, 1, 1, 1, 1, 1, 1, 1.0])
+    assert answers(fit(X, codes, weights, **options), X) == {1}
+
+
+def answers(model, X):
+    if len(model.classes) == 1:
+        return set(model.classes.tolist())
+    scores = cell_scores(model, X)
+    places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+    return set(model.classes[places].tolist())
+
+
 # Errors of candidates
 
 
@@ -155,6 +188,38 @@ def test_errors_of_a_grid(n_classes, weighted):
     assert len(set(errors.ravel().tolist())) > 1
 
 
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_errors_of_other_kernels(kernel):
+    X, codes = neighborhood_of(2, seed=4)
+    parameters = {"kernel": kernel, "degree": 2, "coef0": 1.0}
+    errors = check_errors(X, codes, None, 20, (0.1,), (0.01, 2.0), **parameters)
+    assert len(set(errors.ravel().tolist())) > 1
+
+
+def test_errors_of_widths_from_the_distances():
+    X, codes = neighborhood_of(2, seed=5)
+    percentiles = (90.0, 50.0, 1.0)
+    gammas = np.percentile(pdist(X), percentiles) ** -2.0
+    errors = check_errors(X, codes, None, 24, gammas, (0.5, 4.0), percentiles)
+    assert len(set(errors.ravel().tolist())) > 1
+
+
+@pytest.mark.parametrize("row", [3, 30], ids=["inner", "outer"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_class_of_one_row(n_classes, row):
+    X, codes = neighborhood_of(max(n_classes - 1, 1), seed=2)
+    codes[row] = 9
+    if n_classes == 2:
+        errors = check_errors(X, codes, None, 20, (0.4, 3.0), (1.0, 10.0))
+        # Where the one row is held out, nothing speaks for its class.
+        assert (errors.min() > 0) == (row < 20)
+    else:
+        check_errors(X, codes, None, 20, (0.4, 3.0), (1.0, 10.0))
+    model = fit(X, codes, n_inner=20, C=(1.0, 10.0), gamma=(0.4, 3.0))
+    assert len(model.classes) == n_classes
+    assert model.classes[-1] == 9
+
+
 # The choice among candidates
 
 
@@ -200,6 +265,23 @@ def test_copies_equal_an_svc_of_all_of_them(kernel, n_classes):
     np.testing.assert_allclose(expected, same, atol=1e-6)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_errors_of_copies_are_those_of_weighted_rows(n_classes):
+    X, codes = neighborhood_of(n_classes)
+    many_X, many_codes, often = repeated(X, codes)
+    options = {"C": (0.5, 4.0), "gamma": (0.4, 10.0)}
+    # The inner rows end between two copies: the row is an inner one, with all its copies.
+    n_inner = int(often[:20].sum()) - int(often[19]) + 1
+    near = Neighborhood(
+        many_X, many_codes, np.ones(len(many_X)), n_inner, spec_of(**options), None, SEED
+    )
+    judged = SOLVER.grid_errors(near)
+    np.testing.assert_allclose(judged[..., 1], often[:20].sum())
+    expected = errors_of(X, codes, often.astype(float), 20, **options)
+    np.testing.assert_array_equal(judged[..., 0] / judged[..., 1], expected)
+    assert (expected > 0).all()
+
+
 @pytest.mark.parametrize("times", [2, 3, 10])
 def test_no_row_is_judged_by_a_model_that_knows_its_copy(times):
     rng = np.random.default_rng(1)
@@ -212,6 +294,25 @@ def test_no_row_is_judged_by_a_model_that_knows_its_copy(times):
     assert both[0, 0] == 0.5
 
 
+def test_the_probability_of_a_label_counts_copies():
+    X, codes = neighborhood_of(2)
+    many_X, many_codes, often = repeated(X, codes)
+    spec = spec_of(C=(2.0,), gamma=(0.4,))
+    n_rows = len(many_X)
+    near = Neighborhood(many_X, many_codes, np.ones(n_rows), n_rows, spec, None, SEED)
+    found = label_probability(fit_label(near, 1), X[4] + 0.1)
+    mine = (codes == 1).astype(int)
+    folds = assign_folds(mine, 3, SEED)
+    values, peer = np.empty(len(X)), SVC(C=2.0, gamma=0.4, tol=1e-10)
+    for fold in range(3):
+        rest = folds != fold
+        peer.fit(X[rest], mine[rest], often[rest])
+        values[~rest] = peer.decision_function(X[~rest])
+    a, b = _sigmoid_calibration(np.repeat(values, often), np.repeat(mine, often))
+    value = peer.fit(X, mine, often).decision_function(X[4:5] + 0.1)[0]
+    assert found == pytest.approx(1 / (1 + np.exp(a * value + b)), abs=1e-3)
+
+
 @pytest.mark.parametrize("d", [5, 54, 300])
 def test_equal_rows_of_two_classes_do_not_make_a_width_of_rounding_error(d):
     """Equal rows are at a distance of 0, also where it comes from expanded squares."""
@@ -222,3 +323,16 @@ def test_equal_rows_of_two_classes_do_not_make_a_width_of_rounding_error(d):
     report = fit(X, codes, percentiles=(1.0,), C=(1.0,)).report
     smallest = distances[distances > 1e-6].min()
     assert report.gamma == pytest.approx(smallest**-2.0, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_the_same_pairs_are_sampled_whether_candidates_are_judged_or_not(monkeypatch):
+    """Folds put the rows in another order; the widths must not depend on it."""
+    tiny_tiles(monkeypatch, MAX_PAIRS=120)
+    X, codes = neighborhood_of(2, seed=7, m=40)
+    squared = squareform(pdist(X)) ** 2
+    assert len(sampled_strides(40, SEED)) == 3
+    expected = width_gammas(squared, (60.0,), SEED)
+    for costs in ((1.0,), (1.0, 2.0)):
+        report = fit(X, codes, percentiles=(60.0,), C=costs).report
+        assert report.gamma == pytest.approx(expected[0], rel=1e-5)

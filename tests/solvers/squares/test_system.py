@@ -10,7 +10,7 @@ from daskls import ParameterError
 from daskls.kernels.kernel import find_kernel
 from daskls.records import KernelSpec
 from daskls.solvers.squares import system
-from daskls.solvers.squares.system import System, merge_equal_rows, signs_of
+from daskls.solvers.squares.system import System, may_need_float64, merge_equal_rows, signs_of
 
 RNG = np.random.default_rng(0)
 M = 60
@@ -66,6 +66,26 @@ def test_held_out_values_are_those_of_as_many_refits(kernel, offset):
         np.testing.assert_allclose(found.held_out[i], K[i, keep] @ alpha + b, atol=1e-8)
 
 
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("ridge", [1e-3, 1e-2, 1.0])
+def test_float32_keeps_the_digits_that_matter(offset, ridge):
+    # Many near rows: a matrix whose eigenvalues reach from m down to nothing.
+    rows = RNG.random((1500, 2)).astype(np.float32)
+    targets = signs_of((rows[:, 0] > 0.5).astype(int), 2)
+    ridges = np.full(len(rows), ridge)
+    own = System(rows, KernelSpec("rbf", 2.0))
+    found = own.solve(targets, ridges, offset=offset, held_out=True)
+    assert found.held_out.dtype == np.float64
+    assert (found.alpha.dtype == np.float32) == (not may_need_float64(ridge, len(rows)))
+    K = gram(own._spec, rows) + np.diag(ridges)
+    inverse = np.linalg.inv(K)
+    if offset:
+        ones = inverse.sum(axis=1)
+        inverse -= np.outer(ones, ones) / ones.sum()
+    exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
+    assert np.abs(found.held_out - exact).max() < 0.02
+
+
 @pytest.mark.parametrize("near", [None, 50, 1400])
 @pytest.mark.parametrize("kernel", DISTANCES)
 def test_a_rough_kernel_needs_no_float64_unless_rows_are_near(kernel, near):
@@ -84,6 +104,18 @@ def test_a_rough_kernel_needs_no_float64_unless_rows_are_near(kernel, near):
     inverse = np.linalg.inv(K + np.diag(ridges))
     exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
     assert np.abs(found.held_out - exact).max() < 0.02
+
+
+@pytest.mark.usefixtures("in_float64")
+@pytest.mark.parametrize(
+    "rows", [[0, 7, 59], [5, 3], [58, 59], range(20, 60), range(1, 60), [59], []]
+)
+def test_some_rows_are_held_out_as_all_are(rows):
+    rows = np.array(rows, np.int64)
+    whole = System(A, KERNELS[0]).solve(Y, RIDGE / W, offset=True, held_out=True)
+    found = System(A, KERNELS[0]).solve(Y, RIDGE / W, offset=True, held_out=rows)
+    np.testing.assert_allclose(found.inverse, whole.inverse[rows], rtol=1e-9)
+    np.testing.assert_allclose(found.held_out, whole.held_out[rows], rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("spread", [1.0, 30.0])
@@ -109,6 +141,13 @@ def test_a_ridge_that_float64_would_lose_is_refused():
     # Rows far from each other need no ridge.
     far = System(rows, KernelSpec("rbf", 10.0))
     assert np.isfinite(far.solve(targets, np.full(len(rows), 2e-16)).alpha).all()
+
+
+def test_no_ridge_is_refused_not_enlarged():
+    with pytest.raises(ParameterError, match=r"times a row's weight is .* Lower C or the weights"):
+        System(np.repeat(A, 2, axis=0), KERNELS[0]).solve(
+            np.repeat(Y, 2, axis=0), np.full(2 * M, 1e-30)
+        )
 
 
 def test_merging_keeps_the_solution_and_the_order_of_first_rows():
