@@ -17,7 +17,7 @@ from support import Calls, checkers, few, model_bits, small_svc
 from writes import Writes, stage_of, stop_fit
 
 import daskls
-from daskls import DasklsError, StoreError
+from daskls import DasklsError, StoreError, pipeline
 from daskls.methods.cells import fit
 from daskls.store.caches import drop_caches
 from daskls.store.models import bundle_key
@@ -151,6 +151,16 @@ def test_only_what_is_damaged_is_trained_again(tmp_path, monkeypatch):
     assert sorted(p.name for p in store.iterdir()) == ["bundles", "index", "partition", "root"]
 
 
+def test_a_damaged_index_needs_no_training(tmp_path, monkeypatch):
+    store = tmp_path / "m"
+    expected = model_bits(small_svc(store=store).fit(X, Y))
+    (store / "index").unlink()
+    calls = [Calls(monkeypatch, *at) for at in ((fit, "fit_bundle"), (pipeline, "regroup_rows"))]
+    small_svc(store=store).fit(X, Y)
+    assert [len(own) for own in calls] == [0, 0]
+    assert model_bits(store) == expected
+
+
 class DamagesOnce:
     """Damages the first thing of a kind, once another thing is put in place after it."""
 
@@ -218,3 +228,21 @@ def test_a_late_task_writes_no_models_into_the_store_of_another_fit(tmp_path, mo
     with pytest.raises(StoreError, match="changed while a fit used it"):
         fit.fit_bundle(*sent.keys[0])
     assert files_of(store / "bundles") == []
+
+
+def test_what_is_damaged_again_after_its_repair_is_told_and_mended_by_the_next_fit(
+    tmp_path, monkeypatch
+):
+    store, fit_bundle = tmp_path / "m", fit.fit_bundle
+    expected = model_bits(small_svc().fit(X, Y))
+
+    def hurting(*task):
+        DAMAGES["bit"](files_of(next(store.glob("exchange-*")))[2], np.random.default_rng(0), store)
+        drop_caches()
+        return fit_bundle(*task)
+
+    monkeypatch.setattr(fit, "fit_bundle", hurting)
+    with pytest.raises(StoreError, match=r"exchange-.* is damaged.*call fit again"):
+        small_svc(store=store).fit(X, Y)
+    monkeypatch.undo()
+    assert model_bits(small_svc(store=store).fit(X, Y)) == expected

@@ -1,13 +1,21 @@
 """A store that is removed in the middle: one sentence says so, and nothing comes back."""
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import dask
 import dask.array as da
 import numpy as np
 import pytest
 from falks import small_falk
+from landmarks import small_landmarks
+from samplings import small_local
 from support import (
     assert_same_model,
     checkers,
+    path_of,
     small_svc,
+    tiny_blocks,
 )
 from writes import remove
 
@@ -18,7 +26,7 @@ GONE = r"model at .*m was removed while it was in use"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [small_svc, small_falk])
+@pytest.mark.parametrize("make", [small_svc, small_falk, small_landmarks, small_local])
 def test_a_model_removed_before_a_prediction(make, data, tmp_path):
     make(store=tmp_path / "m").fit(*data)
     model = daskls.load(tmp_path / "m")
@@ -38,6 +46,65 @@ def test_a_model_removed_before_a_prediction(make, data, tmp_path):
         with pytest.raises(StoreError, match=GONE):
             call()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_removed_in_a_prediction(data, tmp_path, monkeypatch):
+    from daskls.methods import predict
+
+    small_svc(store=tmp_path / "m").fit(*data)
+    model = daskls.load(tmp_path / "m")
+    X = da.from_array(checkers(500, seed=1)[0], (50, 2))
+    score_rows, n_calls = predict.score_rows, []
+
+    def removed(reader, X):
+        n_calls.append(len(X))
+        if len(n_calls) == 4:
+            remove(tmp_path / "m")
+        return score_rows(reader, X)
+
+    monkeypatch.setattr(predict, "score_rows", removed)
+    tiny_blocks(monkeypatch, 800)
+    with (
+        ThreadPoolExecutor(4) as pool,
+        dask.config.set(pool=pool),
+        pytest.raises(StoreError, match=GONE),
+    ):
+        model.predict_to_zarr(X, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_removed_in_a_prediction(data, tmp_path, monkeypatch):
+    from daskls.methods import to_zarr
+
+    model = small_svc().fit(*data)
+    X = da.from_array(checkers(500, seed=1)[0], (50, 2))
+    predict_block, n_calls = to_zarr.predict_block, []
+
+    def removed(*args, **kwargs):
+        answer = predict_block(*args, **kwargs)
+        n_calls.append(1)
+        if len(n_calls) == 4:
+            # Its place until it is whole.
+            remove(next(tmp_path.glob(".out.*")))
+        return answer
+
+    monkeypatch.setattr(to_zarr, "predict_block", removed)
+    tiny_blocks(monkeypatch, 800)
+    with (
+        dask.config.set(scheduler="sync"),
+        pytest.raises(StoreError, match=r"out is gone.*then predict again"),
+    ):
+        model.predict_to_zarr(X, tmp_path / "out")
+    assert len(n_calls) == 4
+    assert list(tmp_path.iterdir()) == []
+    model.predict_to_zarr(X, tmp_path / "out")
+
+
+def test_a_temporary_store_removed_before_it_is_pickled(data):
+    model = small_svc().fit(*data)
+    remove(path_of(model))
+    with pytest.raises(StoreError, match="was removed while it was in use"):
+        pickle.dumps(model)
 
 
 def test_a_store_moved_and_put_back_is_the_same(data, undisturbed, tmp_path):
