@@ -1,10 +1,12 @@
 """``cv`` above the rows of a cell, of a neighborhood, of a class; data of one to three rows."""
 
 import re
+import warnings
 
 import dask.array as da
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 from small import ENTRIES
 from support import checkers, small_svc
 
@@ -33,6 +35,20 @@ def test_cells_of_fewer_rows_than_folds_are_trained_and_counted(remedy):
     assert (trained.n_trained >= trained.n_rows).all()
     assert np.isfinite(trained.validation_error).all()
     assert model.score(X, y) > 0.85
+
+
+def test_where_folds_are_dealt_in_no_cell_or_nothing_is_chosen_cv_is_not_looked_at():
+    # Cells of one class, and of equal rows, need no folds.
+    X = np.repeat([[0.0], [1.0], [2.0]], 30, axis=0)
+    y = np.repeat([0, 1, 0], 30)
+    X_thin, y_thin = checkers(300, noise=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (small_svc(cell_size=30, cv=30).fit(X, y).predict(X) == y).all()
+        FalkSVC(20, C=1.0, gamma=20.0, cv=80, random_state=0).fit(X, y)
+        LandmarkSVC(4, n_landmarks=1, C=1.0, cv=80, random_state=0).fit(X, y)
+        # A class that is thin in one cell alone.
+        small_svc(cell_size=40, cv=10).fit(X_thin, np.where(X_thin[:, 0] < 0.05, 2, y_thin))
 
 
 def each_method(cv):
@@ -67,17 +83,42 @@ def test_folds_that_no_class_fills_are_refused(model):
         model.fit(X, y)
 
 
-def test_probabilities_of_rows_too_few_to_hold_out():
-    X = np.array([[0.0], [1.0]])
+@pytest.mark.parametrize("selection", ["local", "each"])
+def test_neighborhoods_of_fewer_inner_rows_than_folds_are_counted(selection):
+    X, y = checkers(100, noise=0.0)
+    model = FalkSVC(20, n_assigned=4, selection=selection, C=[1.0, 10.0], random_state=0)
+    with pytest.warns(UserWarning, match="have 4 inner rows, fewer than cv=5") as caught:
+        model.fit(X, y)
+    (message,) = [str(warning.message) for warning in caught]
+    assert message.startswith("10 " if selection == "local" else f"{model.n_cells_} ")
+
+
+@pytest.mark.parametrize("labels", [["b", "a"], ["a", "b", "b"], ["a", "b", "a"], ["b", "a", "c"]])
+@pytest.mark.parametrize("given", [{}, {"C": [10.0, 100.0]}, {"C": [10.0, 100.0], "gamma": [4, 8]}])
+def test_a_choice_on_two_or_three_rows(labels, given):
+    X = np.linspace(0, 1, len(labels))[:, None]
+    model = KNNSVC(random_state=0, **given).fit(X, labels)
+    # A default C may be too small for three rows; every C that is given tells them apart.
+    if given or len(labels) == 2:
+        assert model.predict(X).tolist() == SVC(C=10, gamma=4).fit(X, labels).predict(X).tolist()
+        assert model.predict(X).tolist() == labels
+    else:
+        assert set(model.predict(X)) <= set(labels)
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("labels", [["b", "a"], [1, 0]])
+def test_probabilities_of_rows_too_few_to_hold_out(labels, kind):
+    X = np.linspace(0, 1, len(labels))[:, None]
     with pytest.raises(DataError, match=r"none of the \d rows can be held out .* Fit on more rows"):
-        KNNSVC(C=1.0, gamma=1.0, probability="sigmoid", random_state=0).fit(X, ["b", "a"])
+        KNNSVC(C=1.0, gamma=1.0, probability=kind, random_state=0).fit(X, labels)
 
 
 SMALLEST = [name for name in ENTRIES if "NoiseFilter" not in name]
 
 
 @pytest.mark.parametrize("name", SMALLEST)
-@pytest.mark.parametrize("n_rows", [1, 3])
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
 @pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 def test_the_fewest_rows_are_answered_or_refused(name, n_rows):
     X, y = np.linspace(0, 1, n_rows)[:, None], np.arange(n_rows) % 2
@@ -93,3 +134,11 @@ def test_the_fewest_rows_are_answered_or_refused(name, n_rows):
     # What, and the limit or the remedy.
     assert re.search(r"\brows?\b|sample\(s\)", refusal)
     assert re.search(r"minimum of 2|at least|Lower|fit on more", refusal)
+
+
+def test_cells_that_learn_nothing_leave_the_others_alone():
+    # A tol that every start satisfies: no alpha moves, so no cell has a support row.
+    X, _ = checkers(400)
+    y = np.random.default_rng(1).random(len(X)) < 0.6
+    flat = small_svc(C=1000.0, gamma=0.01, tol=10.0).fit(X, y)
+    assert flat.fit_report_.n_support.sum() == 0
