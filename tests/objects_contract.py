@@ -38,6 +38,13 @@ class ObjectsContract:
         assert other.read("a/one", 1) == b"1"
         assert (type(other), other.where(), other.then) == (type(store), store.where(), store.then)
 
+    def test_a_local_path_leads_to_the_object(self, store):
+        store.put("a/one", b"1")
+        path = store.local("a/one")
+        if path is not None:
+            with open(path, "rb") as file:
+                assert file.read() == b"1"
+
     @pytest.mark.always
     @pytest.mark.parametrize("name", STRANGE)
     def test_a_name_is_taken_as_it_is(self, store, name):
@@ -164,6 +171,9 @@ class ObjectsContract:
         for key in ("none", "a", ""):
             with pytest.raises(DamageError):
                 store.size(key)
+
+    def test_there_is_room(self, store):
+        assert store.free_nbytes() > 1 << 20
 
     def test_a_new_object_has_a_new_stamp(self, store):
         stamps = [store.stamp("none")]

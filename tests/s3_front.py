@@ -34,12 +34,14 @@ class Front:
     ----------
     fault : function of (method, path), or None. Called once a request; returns one of `KINDS` or
         `REFUSALS`, or None.
-    spoiled : Counter of faults.
+    requests, sent, received : Counter by (method, kind of path). ``kind_of`` may be replaced.
     """
 
     def __init__(self, upstream, host="127.0.0.1"):
         self.upstream, self.fault = urlsplit(upstream), None
-        self.lock, self.spoiled = threading.Lock(), Counter()
+        self.kind_of = lambda path: "all"
+        self.lock = threading.Lock()
+        self.forget()
         front = self
 
         class Handler(_Handler):
@@ -52,9 +54,22 @@ class Front:
         self.endpoint = f"http://{host}:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
+    def forget(self):
+        """Begin to count anew."""
+        self.requests, self.sent, self.received = Counter(), Counter(), Counter()
+        self.spoiled = Counter()
+
     def close(self):
         self._server.shutdown()
         self._server.server_close()
+
+    def count(self, method, path, sent, received):
+        """Note a request of so many bytes each way."""
+        key = method, self.kind_of(path)
+        with self.lock:
+            self.requests[key] += 1
+            self.sent[key] += sent
+            self.received[key] += received
 
     def forward(self, method, path, headers, body):
         """Return the answer of the server behind: status, headers, bytes."""
@@ -100,6 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "twice":
             front.forward(self.command, path, headers, body)
         status, given, content = front.forward(self.command, path, headers, body)
+        front.count(self.command, path, len(body), len(content))
         if fault == "lost answer":
             self._hang_up()
             return
