@@ -121,22 +121,32 @@ def test_bad_arguments_exit_with_2(args, words):
 
 BAD_FIT_OPTIONS = {
     "no number": (("--C", "1,two"), "Got '1,two' instead"),
-    "negative": (("--gamma", "-1"), "gamma"),
-    "tolerance of zero": (("--tol", "0"), "tol"),
+    "negative": (("--C", "1,-2"), "C holds -2; every value must be positive"),
+    "too large": (("--gamma", "1e39"), "gamma holds 1e+39"),
+    "tolerance of zero": (("--tol", "0"), "'tol' parameter"),
     "value out of range": (("--n-partitions", "0"), "n_partitions"),
-    "foreign class": (("--class-weight", "7=2"), "classes are -1, 1"),
+    "negative weight": (("--class-weight", "1=-3"), "class_weight of 1 is -3.0; it must be"),
     "no weight": (("--class-weight", "heavy"), "balanced"),
     "no size": (("--memory-limit", "lots"), "2GiB"),
     "both places": (("--scheduler", "tcp://127.0.0.1:1", "--workers", "2"), "exclude"),
+    "of chunks": (("--method", "chunks", "--C", "0"), "'C' parameter"),
+    "of landmarks": (("--method", "l3", "--C", "1e39"), "C holds 1e+39"),
+    "of neighborhoods": (("--method", "falk", "--n-neighbors", "0"), "n_neighbors"),
+    "of samples": (("--method", "cglq", "--C", "1,-2"), "C holds -2; every value must be"),
 }
 
 
 @pytest.mark.parametrize(("options", "words"), BAD_FIT_OPTIONS.values(), ids=BAD_FIT_OPTIONS)
-def test_bad_fit_options_exit_with_2(data, folder, options, words):
-    where = () if "--scheduler" in options else HERE
-    result = run("fit", data, folder / "never.zarr", *options, *where, code=2)
-    assert words in result.stderr
+def test_options_are_checked_before_a_cluster_starts(data, folder, options, words, no_cluster):
+    where = () if "--scheduler" in options else ("--workers", 1)
+    assert words in run("fit", data, folder / "never.zarr", *options, *where, code=2).stderr
     assert not (folder / "never.zarr").exists()
+
+
+def test_a_class_that_is_not_there_is_refused(data, folder):
+    options = ("--class-weight", "7=2", *HERE)
+    found = run("fit", data, folder / "never.zarr", *options, code=2)
+    assert "classes are -1, 1" in found.stderr
 
 
 def test_an_error_that_nobody_foresaw_is_one_sentence(data, monkeypatch):
@@ -172,3 +182,39 @@ def test_every_method_fits_scores_and_describes_itself(method, folder, data):
     assert measures["accuracy"] == pytest.approx(daskls.load(path).score(X, y))
     assert measures["accuracy"] > 0.7
     assert type(daskls.load(path)).__name__ in run("info", path).stdout
+
+
+def test_the_home_folder_in_every_path(tmp_path, monkeypatch):
+    """A shell leaves ~ inside a word, as after an equals sign, to the program."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for folder in (home, elsewhere):
+        folder.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(elsewhere)
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 2))
+    np.savetxt(home / "rows.csv", np.column_stack([X, X[:, 0] > 0.5]), delimiter=",")
+    options = ("--label", 2, "--dtype", "float64", "--quiet")
+    run("convert", "~/rows.csv", "~/data.zarr", *options)
+    run("fit", "~/data.zarr", "~/model", *SMALL, "--random-state", 0, *HERE)
+    measures = json.loads(run("score", "~/model", "~/data.zarr", "--json", *HERE).stdout)
+    assert measures["accuracy"] > 0.9
+    run("predict", "~/model", "~/data.zarr", "~/labels", *HERE)
+    expected = daskls.load(home / "model").predict(X)
+    np.testing.assert_array_equal(zarr.open_array(home / "labels")[:], expected)
+    for path in ("~/model", "~/data.zarr"):
+        assert "rows" in run("info", path).stdout
+    run("denoise", "~/data.zarr", "~/clean", "--n-neighbors", 30, "--random-state", 0, *HERE)
+    made = {"rows.csv", "data.zarr", "model", "labels", "clean"}
+    assert {path.name for path in home.iterdir()} == made
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", ["10MiB", "200MiB"])
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_workers_too_small_to_begin_are_refused(command, limit, data, model, no_cluster, tmp_path):
+    arguments = [data] if command == "fit" else [model, data]
+    found = run(command, *arguments, tmp_path / "out", "--memory-limit", limit, code=1)
+    assert f"memory limit of {limit[:-3]} MiB" in found.stderr
+    assert "give each worker 512 MiB or more" in found.stderr
+    assert not (tmp_path / "out").exists()
