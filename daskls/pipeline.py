@@ -24,7 +24,7 @@ from daskls.plan.checks import check_sample
 from daskls.plan.exchange import group_blocks
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import EACH, FitRequest, FitState, RegroupedRows, ScannedRows
-from daskls.run.identity import find_seed, open_root, repair
+from daskls.run.identity import find_seed, open_root, removed_if_refused, repair
 from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.regroup import gather_rows, has_rows, regroup_rows
 from daskls.run.reserve import Reserve, plan_reserve
@@ -84,10 +84,11 @@ def run_fit(
     # A fit may have been killed after its model was complete and before it used the reserved rows.
     if not (state.root.is_complete and has_used_reserved(state)):
         warn_of_chunks(rows, state.resources)
-        # Drops the unscaled sample: training need not run beside two copies.
-        state = search(state)
-        train(state)
-        use_reserved(state)
+        with removed_if_refused(state.root, request.method):
+            # Drops the unscaled sample: training need not run beside two copies.
+            state = search(state)
+            train(state)
+            use_reserved(state)
         shrinkage = _measured(state) if request.measures_shrinkage else None
         # Opened again, as `complete` was set since. A fit that is killed before this has no times.
         Root.open(state.root.store).update(stage_s=clock.seconds)

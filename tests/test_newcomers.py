@@ -15,7 +15,7 @@ from support import HERE, PAPERS, as_options, assert_same_model, checkers, pytho
 from support import run_cli as run
 
 import daskls
-from daskls import DataError, StoreError
+from daskls import DasklsError, DataError, StoreError
 from daskls.store.dataset import DatasetWriter
 
 X, Y = checkers(300)
@@ -111,7 +111,19 @@ def test_a_store_that_names_no_place_leaves_nothing(store, said, tmp_path, monke
     assert os.listdir() == ["rows.csv"]
 
 
-# Columns that become no features
+@pytest.mark.parametrize(
+    ("rows", "refused", "said"),
+    [
+        (X, {"feature_scale": [1.0]}, "holds 1 factors"),
+        (X, {"feature_scale": [1e19, 1.0]}, "multiplies feature 0"),
+        (np.tile(X[:1], (300, 1)) + X * 1e-300, {"probability": True}, "can be held out"),
+    ],
+)
+def test_a_refused_fit_leaves_its_store_to_the_next(rows, refused, said, tmp_path):
+    store = tmp_path / "m"
+    with pytest.raises(DasklsError, match=said):
+        small_svc(store=store, **refused).fit(rows, Y)
+    assert_same_model(small_svc(store=store).fit(X, Y), small_svc().fit(X, Y))
 
 
 # Where commands run

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import zip_longest
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from daskls.cluster import compute_each
-from daskls.errors import DamageError, StoreError
+from daskls.errors import DamageError, DataError, MemoryPlanError, ParameterError, StoreError
 from daskls.plan.bundles import group_neighbors
 from daskls.records import Labels
 from daskls.run.blocks import BlockRows
@@ -167,6 +168,21 @@ def _shortened(value: Any) -> str:
     """Return a value as text; of a long one, as of many classes, the beginning."""
     text = repr(value)
     return text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
+
+
+@contextmanager
+def removed_if_refused(root: Root, method: Method) -> Iterator[None]:
+    """Remove the store of a refused fit: it would refuse the next one, whose parameters differ.
+
+    Rows may be right once they can be read, and memory may be added: what is made then stays.
+    """
+    try:
+        yield
+    except (DataError, MemoryPlanError, ParameterError) as error:
+        is_wrong = isinstance(error, ParameterError)
+        if not root.is_complete and (is_wrong or not list_parts(root, method.parts())):
+            root.remove(method.parts())
+        raise
 
 
 def repair(root: Root, method: Method, client: Any = None) -> None:

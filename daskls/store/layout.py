@@ -17,7 +17,7 @@ from daskls.kernels.kernel import KERNELS
 from daskls.records import AnyArray, CellReport, SolverSpec, Table
 from daskls.store.artifact import MAX_HEADER_NBYTES, Artifact, open_artifact, write_artifact
 from daskls.store.caches import cached
-from daskls.store.contents import SHARED_PARTS, StorePart
+from daskls.store.contents import ENDS, SHARED_PARTS, StorePart
 from daskls.store.errors import damaged, expect, from_json, is_of, malformed_is_damage
 from daskls.store.objects import DESCRIPTION, ROOT, BaseStore, Location, group_at, open_store
 from daskls.store.owner import OWNER, check_owner
@@ -201,6 +201,14 @@ class Root:
         leftovers = {part.top for part in (*SHARED_PARTS, *parts) if part.is_leftover}
         self.store.drop(f"{OWNER}.*", *sorted(leftovers))
         self.store.sweep()
+
+    def remove(self, parts: tuple[StorePart, ...]) -> None:
+        """Remove the model, its root last: until then no other fit may begin here."""
+        check_owner(self.store)
+        tops = {part.top for part in (*SHARED_PARTS, *parts) if part.dropped != ENDS}
+        made = [top for top in sorted(tops - {ROOT}) if not top.startswith(".")]
+        self.store.drop(*made, strict=True)
+        self.store.drop(ROOT, strict=True)
 
 
 def _put_root(store: BaseStore, attributes: dict[str, Any]) -> None:
