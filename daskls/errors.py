@@ -57,7 +57,7 @@ class ParameterError(DasklsError, ValueError):
     ...     daskls.VoronoiSVC(kernel="linear", feature_scale="spread").fit([[0.0], [1.0]], [0, 1])
     ... except daskls.ParameterError as error:
     ...     print(error)
-    the choice of C and gamma by loss='squared_error' and feature_scale are for kernels of ...
+    feature_scale and the choice of C and gamma by loss='squared_error' are for kernels of ...
     """
 
 

@@ -164,17 +164,18 @@ def _check_products(params: Params, spec: SolverSpec) -> None:
     is_open = len(spec.gamma or (1,)) > 1
     is_open |= not loss.costs_by_cell and (spec.C is None or len(spec.C) > 1)
     wrong, remedies = [], []
-    if loss.is_global and is_open:
-        wrong.append(f"the choice of C and gamma by loss={spec.loss!r}")
-        names = losses_of(spec.target)
-        by_cell = [f'loss="{n}", or ' for n in names if not LOSSES[spec.target, n].is_global]
-        remedies.append(f"{''.join(by_cell)}one C and one gamma")
     if not is_unscaled(params["feature_scale"]):
         wrong.append("feature_scale")
         remedies.append("feature_scale=None")
     if params["feature_coding"] not in ("auto", "none"):
         wrong.append("feature_coding")
         remedies.append('feature_coding="none"')
+    if loss.is_global and is_open:
+        wrong.append(f"the choice of C and gamma by loss={spec.loss!r}")
+        names = losses_of(spec.target)
+        by_cell = [f'loss="{n}"' for n in names if not LOSSES[spec.target, n].is_global]
+        one = "one C and one gamma" if find_kernel(spec.kernel).has_gamma else "one C"
+        remedies.append(" or ".join([*by_cell, one]))
     if wrong:
         raise ParameterError(
             f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} for kernels of "

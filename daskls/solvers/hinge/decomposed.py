@@ -62,7 +62,6 @@ class KernelRowCache:
         self.row_in = np.full(n_slots, -1)
         self.used = np.zeros(n_slots, np.int64)
         self.clock = 0
-        self.n_computed = 0
         self.spec = KernelSpec(name)
 
     def move(self, spec: KernelSpec) -> None:
@@ -109,7 +108,6 @@ class KernelRowCache:
         base = self.kernel.block(self.A[rows], self.A).astype(np.float32)
         if self.kernel.has_width:
             base[np.arange(len(rows)), rows] = 0.0
-        self.n_computed += len(rows)
         return self.kernel.apply(base, self.spec, base)
 
 
