@@ -31,7 +31,7 @@ from daskls.run.labels import (
     value_error,
 )
 from daskls.run.resources import available_nbytes
-from daskls.run.rows import open_column, open_named
+from daskls.run.rows import check_numeric, open_column, open_named
 from daskls.sources.base import TableOptions
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.formats import Source
@@ -53,7 +53,8 @@ def _one_error(X: Any = None) -> Iterator[None]:
     except DataError:
         raise
     except ValueError as error:
-        raise DataError(_text_in(X) or str(error)) from error
+        # Without the values of an array, which some of scikit-learn's errors end with.
+        raise DataError(_text_in(X) or str(error).partition("\n[")[0]) from error
 
 
 def _text_in(X: Any) -> str | None:
@@ -101,7 +102,10 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
             input_name="X",
         )
         # scikit-learn before 1.9 does not convert object columns next to pandas' extension dtypes.
-        return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
+        rows = rows.astype(np.float64) if rows.dtype.kind == "O" else rows
+    # Dates and durations pass scikit-learn's check.
+    check_numeric(rows.dtype)
+    return rows
 
 
 def _as_dense(X: Any) -> Any:

@@ -197,12 +197,16 @@ def open_whole(source: Source, nbytes: int) -> da.Array:
             f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
             "required: X needs at least one column."
         )
-    if X.dtype.kind not in "biuf":
+    check_numeric(X.dtype)
+    return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+
+
+def check_numeric(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "biuf":
         raise DataError(
-            f"X must be numeric, got dtype {X.dtype}. Encode its columns as numbers first, "
+            f"X must be numeric, got dtype {dtype}. Encode its columns as numbers first, "
             "for example with scikit-learn's OneHotEncoder."
         )
-    return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
 
 
 def cut_large(X: da.Array, nbytes: int) -> da.Array:

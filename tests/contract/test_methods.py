@@ -206,6 +206,13 @@ class TestMethod:
         with tiny_tasks(), dask.config.set(scheduler="sync"):
             assert_same_bits(expected, bits_of(small(name).fit(*rows), offset))
 
+    @pytest.mark.parametrize(("name", "way"), ways(CASES), ids=str)
+    def test_booleans_are_zeros_and_ones(self, name, way):
+        d = 2 if "feature_scale" in way and name == "FalkSVC" else 8
+        rows = checkers(N, d=8)[0][:, :d] > 0.5
+        a, b = (small(name, **way).fit(given, Y) for given in (rows, rows.astype("u1")))
+        assert answers_of(a, rows).tobytes() == answers_of(b, rows.astype("u1")).tobytes()
+
     # --- stopped, killed, resumed
 
     @pytest.mark.parametrize(("name", "way"), with_more(pytest.mark.slow))
@@ -421,3 +428,5 @@ class TestMethod:
             model.predict(asked)
         with pytest.raises(DataError, match="3 features"):
             model.predict(np.zeros((4, 3)))
+        with pytest.raises(DataError, match=r"must be numeric, got dtype datetime64\[s\]"):
+            model.predict(queries().astype("M8[s]"))
