@@ -104,7 +104,7 @@ def _decide(state: FitState, scaling: ScalingSpec) -> ResolvedScaling:
         summary = {"decision": taken.name, "coding": taken.coding}
     base = search.bases[taken.base]
     # Constants are divided by 1, but move no distance.
-    varies = (search.sample.X != search.sample.X[0]).any(axis=0)
+    varies = (search.sample.X[0] != search.sample.X).any(axis=0)
     summary["spread"] = np.where(varies[base.scale.sources], base.spread, 0.0).tolist()
     return ResolvedScaling(search.scale_of(taken), spec, summary)
 
