@@ -31,7 +31,7 @@ from daskls.run.labels import (
     value_error,
 )
 from daskls.run.resources import available_nbytes
-from daskls.run.rows import check_numeric, open_column, open_named
+from daskls.run.rows import check_numeric, check_width, open_column, open_named
 from daskls.sources.base import TableOptions
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.formats import Source
@@ -92,6 +92,8 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
     check_values(X, "X")
     _check_container(X)
     check_columns(X)
+    if len(shape := getattr(X, "shape", ())) == 2:
+        check_width(shape)
     with _one_error(X):
         # Not validate_data: names and widths are checked for arrays on Dask and Zarr, too.
         rows: Reals = check_array(

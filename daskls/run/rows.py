@@ -192,13 +192,17 @@ def open_whole(source: Source, nbytes: int) -> da.Array:
             f"X must have 2 dimensions (rows, features), got {X.ndim}. "
             "Reshape your data: one row with X.reshape(1, -1), one feature with X.reshape(-1, 1)."
         )
-    if X.shape[1] == 0:
-        raise DataError(
-            f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
-            "required: X needs at least one column."
-        )
+    check_width(X.shape)
     check_numeric(X.dtype)
     return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+
+
+def check_width(shape: tuple[int, ...]) -> None:
+    if shape[1] == 0:
+        raise DataError(
+            f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is "
+            "required: X needs at least one column."
+        )
 
 
 def check_numeric(dtype: np.dtype[Any]) -> None:
