@@ -55,9 +55,6 @@ def test_a_value_does_not_depend_on_its_place():
         np.testing.assert_array_equal(_exp(x[start:].copy(), 1.0), whole[start:])
 
 
-# Products with sources
-
-
 def sources_of(n, m, seed=0):
     return np.random.default_rng(seed).normal(size=(n, m)).astype(np.float32)
 

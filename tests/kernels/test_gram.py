@@ -24,31 +24,21 @@ def rows(m, d, seed=0):
     return np.random.default_rng(seed).normal(size=(m, d))
 
 
-def naive_of(A, B, kernel):
-    return naive.kernel_matrix(A, B, kernel.name, kernel.gamma, kernel.degree, kernel.coef0)
-
-
 @pytest.mark.parametrize("d", [1, 2, 9])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.gamma}")
-def test_block_equals_the_definition(kernel, d):
-    A, B = rows(11, d), rows(7, d, 1)
-    base = find_kernel(kernel.name).block(A, B)
+def test_block_and_matrix_equal_the_definition(kernel, d):
+    A, B, own = rows(11, d), rows(7, d, 1), find_kernel(kernel.name)
+    options = kernel.name, kernel.gamma, kernel.degree, kernel.coef0
+    base = own.block(A, B)
     assert base.dtype == np.float64
-    K = find_kernel(kernel.name).apply(base, kernel, base)
-    assert K is base
-    expected = np.maximum(naive_of(A, B, kernel), np.exp(-60.0) if kernel.name == "rbf" else -9e9)
-    np.testing.assert_allclose(K, expected, rtol=1e-11, atol=1e-12)
-
-
-@pytest.mark.parametrize("d", [1, 2, 9])
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.gamma}")
-def test_matrix_equals_the_definition(kernel, d):
-    A = rows(13, d)
-    base = find_kernel(kernel.name).matrix(A)
+    assert own.apply(base, kernel, base) is base
+    least = np.exp(-60.0) if kernel.name == "rbf" else -9e9
+    expected = np.maximum(naive.kernel_matrix(A, B, *options), least)
+    np.testing.assert_allclose(base, expected, rtol=1e-11, atol=1e-12)
+    base = own.matrix(A)
     assert base.dtype == np.float32
-    K = find_kernel(kernel.name).apply(base, kernel, np.empty_like(base))
-    expected = naive_of(A, A, kernel)
-    np.testing.assert_allclose(K, expected, rtol=5e-5, atol=1e-5)
+    K = own.apply(base, kernel, np.empty_like(base))
+    np.testing.assert_allclose(K, naive.kernel_matrix(A, A, *options), rtol=5e-5, atol=1e-5)
 
 
 def test_distance_of_a_row_to_itself_is_zero():
@@ -66,8 +56,7 @@ def test_features_offset_by_a_million():
     # Multiples of 1/16 survive the offset in float32, so both cells hold the same rows.
     small = np.round(rows(20, 4) * 16) / 16
     large = (small + 1e6).astype(np.float32)
-    center = large.mean(axis=0, dtype=np.float64)
-    A = frame_rows(large, Frame(center))
+    A = frame_rows(large, Frame(large.mean(axis=0, dtype=np.float64)))
     assert A.dtype == np.float64
     squared = ((small[:, None] - small[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(find_kernel("rbf").matrix(A), squared, rtol=1e-6, atol=1e-9)
