@@ -38,10 +38,8 @@ def model_of(X, codes, scale=None, **spec):
 def test_a_scale_is_as_if_rows_and_queries_had_been_divided_by_it(cell, kernel):
     X, codes = cell() if cell is binary_cell else cell(3)
     # Powers of two: they round nothing, so that even the bits are those.
-    scaled, plain = (
-        model_of(X * SCALE, codes, SCALE, kernel=kernel),
-        model_of(X, codes, kernel=kernel),
-    )
+    scaled = model_of(X * SCALE, codes, SCALE, kernel=kernel)
+    plain = model_of(X, codes, kernel=kernel)
     for name in ("rows", "coef", "intercepts"):
         np.testing.assert_array_equal(getattr(scaled, name), getattr(plain, name))
     expected = decide_pairs(plain, queries(X))
@@ -58,8 +56,7 @@ def test_a_model_is_stored_with_its_frame(tmp_path, scales):
     found = list(BundleModels(tmp_path, 0, 1, SolverSpec()).read_cells(np.arange(2)))
     for model, expected in zip(found, models, strict=True):
         np.testing.assert_array_equal(model.frame.center, expected.frame.center)
-        np.testing.assert_array_equal(
-            decide_pairs(model, queries(X)), decide_pairs(expected, queries(X))
-        )
+        decided = (decide_pairs(own, queries(X)) for own in (model, expected))
+        np.testing.assert_array_equal(*decided)
     # A model without a scale has none in its store, and pays for none.
     assert (found[0].frame.scale is None) == (scales[1] is None)
