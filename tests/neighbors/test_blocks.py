@@ -38,26 +38,20 @@ def test_units_whose_squares_overflow_or_vanish(d, scale):
     check(X, beside(X, rng, 0.1 * scale))
 
 
-@pytest.mark.parametrize("step", [1e-7, 1e-9, 1e-12])
+@pytest.mark.parametrize("step", [1e-7, 1e-8, 1e-9, 1e-10, 1e-12])
 def test_distances_that_float32_cannot_tell_apart(step):
-    """Rows on a sphere around the query, all but for a step; the nearest is the last of them."""
     rng = np.random.default_rng(1)
+    # Rows on a sphere around the query, all but for a step; the nearest is the last of them.
     X = rng.normal(size=(N, 5))
     X *= (1.0 + step * rng.permutation(N) / N)[:, None] / np.linalg.norm(X, axis=1)[:, None]
     queries = np.vstack([np.zeros((1, 5)), 1e-3 * step * rng.normal(size=(10, 5))])
     for offset in (0.0, 100.0):
         check(X + offset, queries + offset, n_leaves=1)
-
-
-@pytest.mark.parametrize("spread", [1e-7, 1e-8, 1e-10])
-@pytest.mark.parametrize("d", [1, 2, 9])
-def test_a_clump_that_is_one_point_in_float32(d, spread):
-    """One outlier sets the units; all other rows and queries are cast to the same few values."""
-    rng = np.random.default_rng(d)
-    X = 1.0 / 3.0 + spread * rng.normal(size=(N, d))
-    X[0] = -1.0
-    queries = 1.0 / 3.0 + spread * rng.normal(size=(60, d))
-    check(X, queries, n_leaves=1)
+    # One outlier sets the units; all other rows and queries are cast to the same few values.
+    for d in (1, 2, 9):
+        X = 1.0 / 3.0 + step * rng.normal(size=(N, d))
+        X[0] = -1.0
+        check(X, 1.0 / 3.0 + step * rng.normal(size=(60, d)), n_leaves=1)
 
 
 def test_ties_and_copies_go_to_the_smaller_number():
