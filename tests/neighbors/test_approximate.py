@@ -88,8 +88,8 @@ def test_a_row_is_in_its_own_list_unless_equal_rows_fill_it(name):
     positions = np.arange(0, len(leaves.by_position), 30)
     numbers = leaves.by_position[positions]
     rows, groups = SETS[name][rows_of(leaves, numbers)], groups_of(leaves, 2)
-    before = find_approximately(rows, 3, groups, 1)
-    found = with_own(before, numbers, positions)
+    before = find_approximately(rows, 3, groups, 1).numbers == numbers[:, None]
+    found = with_own(find_approximately(rows, 3, groups, 1), numbers, positions)
     is_own = found.positions == positions[:, None]
     np.testing.assert_array_equal(is_own, found.numbers == numbers[:, None])
     filled = (found.distances == 0).all(axis=1) & (found.numbers < numbers[:, None]).all(axis=1)
@@ -97,7 +97,7 @@ def test_a_row_is_in_its_own_list_unless_equal_rows_fill_it(name):
     assert (found.distances[is_own] == 0).all()
     check_order(found)
     # What is tested happens: one group alone does not have them all.
-    assert (before.numbers == numbers[:, None]).any(axis=1).mean() < 1
+    assert before.any(axis=1).mean() < 1
 
 
 def test_so_many_groups_are_asked_as_hold_the_neighbors():
