@@ -5,46 +5,32 @@ import numpy as np
 import pytest
 
 from daskls.records import SolverSpec
-from daskls.solvers.grid import (
-    assign_folds,
-    count_gammas,
-    grid_ends,
-    resolve_grid,
+from daskls.solvers.grid import assign_folds, count_gammas, grid_ends, resolve_grid
+
+
+@pytest.mark.parametrize("shape", [(10, 10), (20, 20), (2, 7), (10, 3)])
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "n_folds"),
+    [(2000, 2, 2), (2000, 2, 5), (60, 28, 5), (7, 1, 2), (7, 1, 5), (5000, 631, 5), (60, 2, 3)],
 )
-
-
-@pytest.mark.parametrize("n_folds", [2, 5])
-@pytest.mark.parametrize(("n_rows", "n_features"), [(2000, 2), (60, 28), (7, 1)])
-@pytest.mark.parametrize("radius", [1.0, 0.003])
-def test_own_grid_is_the_papers(radius, n_rows, n_features, n_folds):
-    grid = resolve_grid(SolverSpec(cv=n_folds), radius, n_rows, n_features)
-    gammas, costs, _ = naive.grid_values(radius, n_rows, n_features, n_folds)
-    np.testing.assert_allclose(grid.gammas, gammas, rtol=1e-10)
-    np.testing.assert_allclose(grid.costs, costs, rtol=1e-10)
-    assert len(grid.gammas) * len(grid.costs) == 100
-
-
-@pytest.mark.parametrize("shape", [(20, 20), (2, 7), (10, 3)])
-@pytest.mark.parametrize(("n_rows", "n_features", "n_folds"), [(5000, 631, 5), (60, 2, 3)])
-def test_finer_grids_have_the_papers_ends_and_equal_ratios(shape, n_rows, n_features, n_folds):
-    spec = SolverSpec(cv=n_folds, n_grid=shape)
-    grid = resolve_grid(spec, 1.7, n_rows, n_features)
-    gammas, costs, _ = naive.grid_values(1.7, n_rows, n_features, n_folds, shape)
-    np.testing.assert_allclose(grid.gammas, gammas, rtol=1e-10)
-    np.testing.assert_allclose(grid.costs, costs, rtol=1e-10)
-    assert (len(grid.costs), len(grid.gammas)) == shape == (spec.n_costs, count_gammas(spec))
-    ends = grid_ends(spec, np.array([1.7]), np.array([n_rows]), n_features)
-    for name, own in (("C", grid.costs), ("gamma", grid.gammas)):
-        np.testing.assert_allclose(np.ravel(ends[name]), [own[0], own[-1]], rtol=1e-10)
+def test_own_grids_are_the_papers(n_rows, n_features, n_folds, shape):
+    spec = SolverSpec(cv=n_folds, **({} if shape == (10, 10) else {"n_grid": shape}))
+    for radius in (1.7, 0.003):
+        grid = resolve_grid(spec, radius, n_rows, n_features)
+        gammas, costs, _ = naive.grid_values(radius, n_rows, n_features, n_folds, shape)
+        np.testing.assert_allclose(grid.gammas, gammas, rtol=1e-10)
+        np.testing.assert_allclose(grid.costs, costs, rtol=1e-10)
+        assert (len(grid.costs), len(grid.gammas)) == shape == (spec.n_costs, count_gammas(spec))
+        ends = grid_ends(spec, np.array([radius]), np.array([n_rows]), n_features)
+        for name, own in (("C", grid.costs), ("gamma", grid.gammas)):
+            np.testing.assert_allclose(np.ravel(ends[name]), [own[0], own[-1]], rtol=1e-10)
 
 
 def test_given_values_are_used_unchanged_in_increasing_order():
     spec = SolverSpec(C=(3.0, 0.1, 7.3), gamma=(2.0, 0.3))
-    for radius, n_rows, n_features in [(1.0, 50, 2), (30.0, 2000, 8)]:
-        grid = resolve_grid(spec, radius, n_rows, n_features)
-        assert grid.costs == (0.1, 3.0, 7.3)
-        assert grid.gammas == (0.3, 2.0)
-        assert len(grid.gammas) * len(grid.costs) == 6
+    for size in [(1.0, 50, 2), (30.0, 2000, 8)]:
+        grid = resolve_grid(spec, *size)
+        assert (grid.costs, grid.gammas) == ((0.1, 3.0, 7.3), (0.3, 2.0))
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly"])

@@ -41,13 +41,11 @@ def test_a_width_of_zero_becomes_the_smallest_positive_distance():
 def test_widths_of_a_sample_of_the_pairs():
     X = rows_of(1500, 4)
     assert len(X) ** 2 / 2 > 10 * percentiles.MAX_PAIRS
-    squared = squareform(pdist(X)) ** 2
-    gammas = width_gammas(squared, (90.0, 50.0, 10.0), SEED)
-    expected = np.percentile(pdist(X), (90, 50, 10)) ** -2.0
+    given = squareform(pdist(X)) ** 2, (90.0, 50.0, 10.0)
+    gammas, expected = width_gammas(*given, SEED), np.percentile(pdist(X), given[1]) ** -2.0
     np.testing.assert_allclose(gammas, expected, rtol=0.1)
     assert not np.allclose(gammas, expected, rtol=1e-9)
-    assert gammas == width_gammas(squared, (90.0, 50.0, 10.0), SEED)
-    assert gammas != width_gammas(squared, (90.0, 50.0, 10.0), (7, 4, 3))
+    assert gammas == width_gammas(*given, SEED) != width_gammas(*given, (7, 4, 3))
 
 
 @pytest.mark.parametrize("m", [2, 3, 447, 448, 449, 1000, 1001, 3000])
