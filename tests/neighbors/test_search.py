@@ -14,7 +14,13 @@ from searches import (
 )
 from small import tiny_tiles
 
-from daskls.neighbors.balls import lower_bounds, measure_regions
+from daskls.neighbors.balls import (
+    find_inside,
+    keep_smallest,
+    lower_bounds,
+    measure_regions,
+    near_balls,
+)
 from daskls.records import KernelSpec
 
 N = 400
@@ -240,3 +246,121 @@ def test_no_queries():
     assert found.numbers.shape == found.distances.shape == found.positions.shape == (0, 3)
     assert found.n_leaves_read.shape == (0,)
     assert leaves.read == []
+
+
+# Rows inside of balls, and what a draw keeps of them
+
+
+IN_BALLS = {
+    "normal": lambda rng: rng.normal(size=(N, 5)),
+    "22 features": lambda rng: rng.normal(size=(N, 22)),
+    # Whole shells of rows at exactly one distance.
+    "a grid": lambda rng: rng.integers(0, 8, (N, 2)).astype(float),
+    "duplicates": lambda rng: rng.normal(size=(20, 3))[rng.integers(0, 20, N)],
+    "1000 to 1001": lambda rng: 1000 + rng.random((N, 3)),
+}
+
+
+def pairs_of(leaves, centers, radius):
+    found, passed = [], 0
+    for number, leaf in enumerate(leaves.leaves):
+        near = near_balls(centers, radius, leaves.regions, number)
+        passed += len(near) == 0
+        for of_ball, row in find_inside(centers, radius, near, leaf):
+            found += zip(of_ball.tolist(), leaf.numbers[row].tolist(), strict=True)
+    return found, passed
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("kind", IN_BALLS)
+def test_rows_inside_are_those_of_all_distances(kind, dtype, monkeypatch):
+    tiny_tiles(monkeypatch, MARKED_PAIRS=50, TILE_BALLS=13)
+    X = IN_BALLS[kind](np.random.default_rng(0)).astype(dtype)
+    centers = X[::13].astype(float)
+    distances = squared_distances(centers, X)
+    leaves = Leaves(X, 12, n_empty=2)
+    # Radii that some row's distance is, exactly, and the next ones below it.
+    for at in (0.0, np.sqrt(np.median(distances)), np.sqrt(np.quantile(distances, 0.03)), 3.0):
+        for radius in (at, np.nextafter(at, 0)):
+            found, _ = pairs_of(leaves, centers, radius)
+            of_ball, row = np.nonzero(distances <= radius * radius)
+            expected = set(zip(of_ball.tolist(), leaves.numbers[row].tolist(), strict=True))
+            assert len(found) == len(set(found))
+            assert set(found) == expected
+
+
+def test_the_smallest_keys_of_each_ball_are_kept():
+    rng = np.random.default_rng(0)
+    of_ball = rng.integers(0, 9, 400)
+    keys = rng.permutation(400).astype(np.uint64) + np.uint64(2**63)
+    quotas = np.array([0, 1, 2, 10, 100, 400, 5, 6, 7])
+    kept = keep_smallest(of_ball, keys, quotas)
+    for ball in range(9):
+        own = sorted(keys[of_ball == ball].tolist())
+        assert keys[kept[of_ball[kept] == ball]].tolist() == own[: quotas[ball]]
+    # In parts and then together, or at once: the same.
+    first, second = np.arange(150), np.arange(150, 400)
+    parts = np.r_[
+        first[keep_smallest(of_ball[first], keys[first], quotas)],
+        second[keep_smallest(of_ball[second], keys[second], quotas)],
+    ]
+    again = parts[keep_smallest(of_ball[parts], keys[parts], quotas)]
+    assert again.tolist() == kept.tolist()
+
+
+# Distances in float32 choose candidates only: rows and order are those of exact distances
+
+
+def check_blocks(X, queries, *, n_leaves=2, ks=(1, 9, N)):
+    """Cells of the leaves are as large as a fit's: the blocks are all that divides them."""
+    leaves = Leaves(X, n_leaves, region_rows=N)
+    distances = squared_distances(queries, X)
+    for k in ks:
+        check_search(leaves, queries, k, distances)
+
+
+def beside(X, rng, step):
+    """Rows, and points a small step aside of rows."""
+    return np.vstack([X[:20], X[20:60] + step * rng.normal(size=(40, X.shape[1]))]).astype(X.dtype)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, -1e9])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 54, 301])
+def test_far_offsets_few_and_many_features(d, dtype, offset):
+    rng = np.random.default_rng(d)
+    X = (offset + rng.normal(size=(N, d))).astype(dtype)
+    check_blocks(X, beside(X, rng, 0.1))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-165, 1e-150, 1e-42, 1e-20, 1e20, 1e70])
+@pytest.mark.parametrize("d", [1, 6])
+def test_units_whose_squares_overflow_or_vanish(d, scale):
+    """Of 1e-165 and less some or all squares are 0, and the row number decides."""
+    rng = np.random.default_rng(d)
+    X = scale * (1.0 + rng.random((N, d)))
+    check_blocks(X, beside(X, rng, 0.1 * scale))
+
+
+@pytest.mark.parametrize("step", [1e-7, 1e-8, 1e-9, 1e-10, 1e-12])
+def test_distances_that_float32_cannot_tell_apart(step):
+    rng = np.random.default_rng(1)
+    # Rows on a sphere around the query, all but for a step; the nearest is the last of them.
+    X = rng.normal(size=(N, 5))
+    X *= (1.0 + step * rng.permutation(N) / N)[:, None] / np.linalg.norm(X, axis=1)[:, None]
+    queries = np.vstack([np.zeros((1, 5)), 1e-3 * step * rng.normal(size=(10, 5))])
+    for offset in (0.0, 100.0):
+        check_blocks(X + offset, queries + offset, n_leaves=1)
+    # One outlier sets the units; all other rows and queries are cast to the same few values.
+    for d in (1, 2, 9):
+        X = 1.0 / 3.0 + step * rng.normal(size=(N, d))
+        X[0] = -1.0
+        check_blocks(X, 1.0 / 3.0 + step * rng.normal(size=(60, d)), n_leaves=1)
+
+
+def test_ties_and_copies_go_to_the_smaller_number():
+    rng = np.random.default_rng(2)
+    corners = rng.integers(0, 2, (N, 4)).astype(np.float32)
+    check_blocks(corners, np.full((5, 4), 0.5, np.float32))
+    check_blocks(np.repeat(rng.normal(size=(8, 3)), 50, axis=0), rng.normal(size=(9, 3)))
+    check_blocks(np.full((N, 2), 0.1), np.array([[0.1, 0.1], [0.3, -7.0], [1e30, 0.0]]), n_leaves=1)
