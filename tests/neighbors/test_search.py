@@ -83,14 +83,17 @@ def test_rows_and_order_are_those_of_all_distances_sorted(kind, dtype):
             check_search(leaves, queries, k, distances)
 
 
-@pytest.mark.parametrize("metric", [(), (KernelSpec("poly", 0.5, 2, 1.0),)], ids=["", "poly"])
-def test_lists_of_several_lengths_from_the_same_leaves(metric):
+@pytest.mark.parametrize("name", ["", "poly", "rbf", "linear"])
+def test_lists_of_several_lengths_from_the_same_leaves(name):
     """Of a row's copies a leaf offers as many as the list is long: each length finds its own."""
-    X = crowded_rows(np.random.default_rng(5))
+    X, metric = crowded_rows(np.random.default_rng(5)), (KernelSpec(name, 0.5, 2, 1.0),)
     leaves, queries = Leaves(X, 3), np.repeat(X[:9], 4, axis=0)
-    distances = (polynomial_distances if metric else squared_distances)(queries, X, *metric)
+    # Other kernels order rows as the Euclidean distance.
+    distances = squared_distances(queries, X)
+    if name == "poly":
+        distances = polynomial_distances(queries, X, *metric)
     for k in (50, 1, 300, 7, N):
-        check_search(leaves, queries, k, distances, *metric)
+        check_search(leaves, queries, k, distances, *(metric if name else ()))
 
 
 @pytest.mark.parametrize("tile", [1, 7, 30, 1000])
@@ -232,13 +235,6 @@ def test_polynomial_distances_that_are_all_rounding(degree):
         check_search(Leaves(X, 4, drawn=drawn), X[:30], 10, distances, metric)
 
 
-@pytest.mark.parametrize("metric", [KernelSpec("rbf", 5.0), KernelSpec("linear")])
-def test_other_kernels_order_rows_as_the_euclidean_distance(metric):
-    X = make_rows("5 features", np.float32)
-    queries = make_queries(X)
-    check_search(Leaves(X, 4), queries, 30, squared_distances(queries, X), metric)
-
-
 def test_no_queries():
     X = make_rows("2 features")
     leaves = Leaves(X, 4)
@@ -319,27 +315,22 @@ def check_blocks(X, queries, *, n_leaves=2, ks=(1, 9, N)):
         check_search(leaves, queries, k, distances)
 
 
-def beside(X, rng, step):
-    """Rows, and points a small step aside of rows."""
-    return np.vstack([X[:20], X[20:60] + step * rng.normal(size=(40, X.shape[1]))]).astype(X.dtype)
+UNITS = [
+    *((offset, 1.0) for offset in (0.0, 1e6, -1e9)),
+    # Squares overflow or vanish; of 1e-165 and less some or all are 0: the row number decides.
+    *((scale, scale) for scale in (1e-300, 1e-165, 1e-150, 1e-42, 1e-20, 1e20, 1e70)),
+]
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e6, -1e9])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("d", [1, 2, 3, 8, 54, 301])
-def test_far_offsets_few_and_many_features(d, dtype, offset):
+@pytest.mark.parametrize(("offset", "scale"), UNITS)
+@pytest.mark.parametrize("d", [1, 2, 3, 6, 8, 54, 301])
+def test_far_offsets_few_and_many_features_and_any_unit(d, offset, scale):
     rng = np.random.default_rng(d)
-    X = (offset + rng.normal(size=(N, d))).astype(dtype)
-    check_blocks(X, beside(X, rng, 0.1))
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-165, 1e-150, 1e-42, 1e-20, 1e20, 1e70])
-@pytest.mark.parametrize("d", [1, 6])
-def test_units_whose_squares_overflow_or_vanish(d, scale):
-    """Of 1e-165 and less some or all squares are 0, and the row number decides."""
-    rng = np.random.default_rng(d)
-    X = scale * (1.0 + rng.random((N, d)))
-    check_blocks(X, beside(X, rng, 0.1 * scale))
+    for dtype in [np.float32, np.float64] if scale == 1.0 else [np.float64]:
+        X = (offset + scale * rng.normal(size=(N, d))).astype(dtype)
+        # Rows, and points a small step aside of rows.
+        aside = X[20:60] + 0.1 * scale * rng.normal(size=(40, d))
+        check_blocks(X, np.vstack([X[:20], aside]).astype(dtype))
 
 
 @pytest.mark.parametrize("step", [1e-7, 1e-8, 1e-9, 1e-10, 1e-12])

@@ -121,21 +121,23 @@ def test_no_drawn_feature_costs_more_cells_than_the_largest():
     assert set(sides) == {250, 500, 750}
 
 
-def test_the_cut_runs_across_the_feature_of_largest_variance():
+def test_where_an_even_cut_runs():
     rng = np.random.default_rng(1)
+    # Across the feature of largest variance.
     X = rng.normal(size=(200, 3)) * [1.0, 3.0, 2.0] + rng.normal(size=(200, 1))
     tree = grow(X, 100)
     assert tree.n_leaves == 2
     np.testing.assert_array_equal(tree.directions[0], [0.0, 1.0, 0.0])
-
-
-def test_an_indicator_is_cut_at_its_gap():
-    # 30 % of the rows have the indicator; an even cut would split those without it.
-    X = np.zeros((1000, 2))
-    X[:300, 0] = 1.0
-    X[:, 1] = np.random.default_rng(1).random(1000) * 0.5
-    leaves = route_rows(grow(X, 700), X)
-    np.testing.assert_array_equal(leaves, X[:, 0])
+    # At the gap of an indicator, which 30 % of the rows have; a cut into halves would split others.
+    X = np.c_[np.arange(1000) < 300, rng.random(1000) * 0.5].astype(float)
+    np.testing.assert_array_equal(route_rows(grow(X, 700), X), X[:, 0])
+    # Not at that of one row alone, which varies most, unless nothing else tells rows apart.
+    X = rng.normal(size=(1000, 3)) * [1, 1, 0]
+    X[17, 2] = 40.0
+    assert X[:, 2].var() > X[:, :2].var(axis=0).max()
+    assert np.bincount(route_rows(grow(X, 600), X)).tolist() == [500, 500]
+    alone = X[:, [2, 2]]
+    assert sorted(np.bincount(route_rows(grow(alone, 600), alone)).tolist()) == [1, 999]
 
 
 def scatter_of(kind, d):
@@ -225,18 +227,6 @@ def test_features_offset_by_a_million_give_the_same_tree(dtype):
     np.testing.assert_array_equal(route_rows(far, shifted), route_rows(near, X))
     np.testing.assert_array_equal(far.thresholds, near.thresholds)
     check_tree(grow(shifted, 20), shifted, 20)
-
-
-def test_one_row_of_an_indicator_is_no_cell():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1000, 3)) * [1, 1, 0]
-    X[17, 2] = 40.0
-    # The indicator of one row varies most, as it does where every feature has the same deviation.
-    assert X[:, 2].var() > X[:, :2].var(axis=0).max()
-    assert np.bincount(route_rows(grow(X, 600), X)).tolist() == [500, 500]
-    # Where nothing else tells rows apart, it does.
-    alone = np.c_[X[:, 2], X[:, 2]]
-    assert sorted(np.bincount(route_rows(grow(alone, 600), alone)).tolist()) == [1, 999]
 
 
 # Grafts and forests

@@ -1,8 +1,5 @@
 """The register of losses: who is found, what is refused, and how a store names a fit."""
 
-import json
-from dataclasses import asdict
-
 import numpy as np
 import pytest
 from cells import binary_cell
@@ -12,7 +9,6 @@ from daskls import ParameterError, RandomChunkSVC, VoronoiSVC
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.base import CellRows, LocalSolver
 from daskls.solvers.registry import LOSSES, find_neighborhood_solver, find_solver, losses_of
-from daskls.store.layout import spec_from_json
 
 ONE = {"C": (1.0,), "gamma": (1.0,), "cv": 2}
 
@@ -45,11 +41,6 @@ def test_estimators_take_the_losses_that_there_are(kind):
     with pytest.raises(ValueError, match=r"'loss' parameter of .* must be a str among") as caught:
         kind(loss="absolute").fit(X, y)
     assert all(repr(loss) in str(caught.value) for loss in losses_of("classes"))
-
-
-def test_a_spec_survives_the_store():
-    other = SolverSpec(loss="another", target="numbers")
-    assert spec_from_json(json.loads(json.dumps(asdict(other)))) == other
 
 
 def test_cells_are_read_one_at_a_time():
