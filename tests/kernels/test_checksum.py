@@ -61,9 +61,6 @@ def test_changes_do_not_cancel_and_places_count():
     assert len(seen | {row_checksum(zeros, 0)}) == 6
 
 
-# Groups of copies
-
-
 def groups_of(table):
     first, group, seen = [], [], {}
     for i, row in enumerate(map(tuple, table.tolist())):

@@ -167,9 +167,6 @@ def test_a_held_out_range_is_as_if_it_were_not_there(start, stop, method):
     np.testing.assert_allclose(K @ beta + offset, K[:, kept] @ rest + rest_offset, atol=1e-2)
 
 
-# The step of two rows
-
-
 def pair_gain(step_i, step_j, g_i, g_j, q_i, q_j, k):
     linear = g_i * step_i + g_j * step_j
     return linear - 0.5 * (q_i * step_i**2 + q_j * step_j**2) - k * step_i * step_j

@@ -52,8 +52,6 @@ def test_an_edit_of_what_is_inlined_is_seen(tmp_path):
     assert ran() == ["2.0", "0"]
 
 
-# Bits
-
 SOLVE = """
 import numpy as np
 from daskls.kernels import exponential, hinge, path, offset, steps

@@ -127,9 +127,6 @@ def test_any_lists_over_many_rows(seed, monkeypatch):
     assert max(sizes) <= 700
 
 
-# The order
-
-
 def sampled_rows(seed=0, n=700, s=300, d=3):
     """Return (numbers of all positions, numbers of sampled rows, their features)."""
     rng = np.random.default_rng(seed)

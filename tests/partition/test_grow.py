@@ -229,9 +229,6 @@ def test_features_offset_by_a_million_give_the_same_tree(dtype):
     check_tree(grow(shifted, 20), shifted, 20)
 
 
-# Grafts and forests
-
-
 def grown_parts(max_rows, d=3, seed=0):
     """Return (X, trunk, its leaves, one branch a leaf)."""
     X = np.random.default_rng(seed).normal(size=(240, d))

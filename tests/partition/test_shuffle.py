@@ -32,9 +32,6 @@ def test_neighbors_are_scattered_evenly(seed):
     assert chisquare(np.bincount(steps * 10 // n, minlength=10)).pvalue > 1e-4
 
 
-# Subsamples
-
-
 def test_sizes():
     for n, fraction, n_subsamples, size, n_validation in [
         (49_990, 0.02, 20, 49, 4999),

@@ -7,9 +7,8 @@ from scipy.spatial.distance import pdist, squareform
 
 from daskls.kernels.nearest import pair_values, ranked_values
 from daskls.records import SolverSpec
-from daskls.solvers import percentiles
 from daskls.solvers.grid import assign_folds, count_gammas, grid_ends, resolve_grid
-from daskls.solvers.percentiles import sampled_strides, width_gammas
+from daskls.solvers.percentiles import MAX_PAIRS, sampled_strides, width_gammas
 
 
 @pytest.mark.parametrize("shape", [(10, 10), (20, 20), (2, 7), (10, 3)])
@@ -43,9 +42,6 @@ def test_other_kernels_have_a_grid_over_C_alone(kernel):
     assert grid.gammas == (1.0,)
     assert grid.costs == resolve_grid(SolverSpec(), 4.0, 90, 2).costs
     assert resolve_grid(SolverSpec(kernel=kernel, gamma=(0.5,)), 4.0, 90, 2).gammas == (0.5,)
-
-
-# Folds
 
 
 @pytest.mark.parametrize("n_folds", [2, 3, 5, 10])
@@ -87,27 +83,21 @@ def rows_of(m, d):
     return np.random.default_rng(3).normal(size=(m, d)) + 3.0
 
 
-def test_widths_are_percentiles_of_the_distances():
+def test_widths_are_percentiles_of_the_distances_or_of_a_sample_of_them():
     X = rows_of(60, 3)
     percentiles = (100.0, 90.0, 50.0, 33.3, 10.0, 1.0, 0.0)
     gammas = width_gammas(squareform(pdist(X)) ** 2, percentiles, SEED)
     expected = np.percentile(pdist(X), percentiles)
     np.testing.assert_allclose(gammas, expected**-2.0, rtol=1e-10)
     assert list(gammas) == sorted(gammas), "widest first"
-
-
-def test_a_width_of_zero_becomes_the_smallest_positive_distance():
+    # A width of zero becomes the smallest positive distance.
     X = np.repeat(np.array([[0.0], [1.0], [1.25], [9.0]]), [30, 2, 1, 1], axis=0)
-    squared = squareform(pdist(X)) ** 2
     assert np.percentile(pdist(X), 50) == 0
-    gammas = width_gammas(squared, (95.0, 50.0, 1.0), SEED)
-    assert gammas[0] == pytest.approx(np.percentile(pdist(X), 95) ** -2.0)
-    np.testing.assert_allclose(gammas[1:], 0.25**-2.0)
-
-
-def test_widths_of_a_sample_of_the_pairs():
+    gammas = width_gammas(squareform(pdist(X)) ** 2, (95.0, 50.0, 1.0), SEED)
+    widest = np.percentile(pdist(X), 95) ** -2.0
+    np.testing.assert_allclose(gammas, [widest, 0.25**-2.0, 0.25**-2.0])
     X = rows_of(1500, 4)
-    assert len(X) ** 2 / 2 > 10 * percentiles.MAX_PAIRS
+    assert len(X) ** 2 / 2 > 10 * MAX_PAIRS
     given = squareform(pdist(X)) ** 2, (90.0, 50.0, 10.0)
     gammas, expected = width_gammas(*given, SEED), np.percentile(pdist(X), given[1]) ** -2.0
     np.testing.assert_allclose(gammas, expected, rtol=0.1)
@@ -118,8 +108,8 @@ def test_widths_of_a_sample_of_the_pairs():
 @pytest.mark.parametrize("m", [2, 3, 447, 448, 449, 1000, 1001, 3000])
 def test_sampled_pairs_are_distinct(m):
     first, second = sampled_pairs(m, SEED)
-    assert len(first) == len(second) <= percentiles.MAX_PAIRS
-    assert len(first) == m * (m - 1) // 2 or len(first) > 0.75 * percentiles.MAX_PAIRS
+    assert len(first) == len(second) <= MAX_PAIRS
+    assert len(first) == m * (m - 1) // 2 or len(first) > 0.75 * MAX_PAIRS
     assert (first != second).all()
     low, high = np.minimum(first, second), np.maximum(first, second)
     assert low.min() >= 0

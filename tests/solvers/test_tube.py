@@ -102,7 +102,7 @@ def test_what_it_cannot_do_is_one_error(tmp_path):
 
 
 @pytest.mark.parametrize("C", [1.0, None])
-def test_numbers_within_the_tube_are_a_constant(C):
+def test_numbers_within_the_tube_and_equal_rows_are_a_constant(C):
     """As SVR's: no row has a coefficient, and the offset is between the least and the largest."""
     rows = RNG.random((60, 2))
     y = np.r_[RNG.uniform(0.0, 0.05, 30), 100.0 + RNG.uniform(0.0, 0.05, 30)]
@@ -113,10 +113,7 @@ def test_numbers_within_the_tube_are_a_constant(C):
     assert len(set(found)) == 2
     assert model.fit_report_.n_support.tolist() == [0, 0]
     assert (model.fit_report_.n_trained > 0).all()
-
-
-def test_a_constant_is_the_median():
+    # Of equal rows it is the median.
     y = np.where(np.arange(300) < 100, 0.0, 7.0)
-    rows = np.ones((300, 2))
-    assert set(VoronoiSVR(**GIVEN, C=1.0).fit(rows, y).predict(rows)) == {7.0}
-    assert set(VoronoiSVR(**GIVEN, C=1.0).fit(X, np.full(300, 2.5)).predict(Q)) == {2.5}
+    for rows, own, constant in ((np.ones((300, 3)), y, 7.0), (X, np.full(300, 2.5), 2.5)):
+        assert set(VoronoiSVR(**GIVEN, C=1.0).fit(rows, own).predict(Q)) == {constant}

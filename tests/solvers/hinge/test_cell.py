@@ -169,9 +169,6 @@ def test_the_report_counts(n_classes, n_pairs):
     assert report.seconds > 0
 
 
-# With an offset
-
-
 def test_offset_of_fold_models_is_their_mean():
     X, y = binary_cell(m=90)
     options = {"gamma": (0.5,), "C": (2.0,), "cv": 3, "tol": TIGHT, "fit_intercept": True}

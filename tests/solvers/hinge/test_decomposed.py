@@ -66,9 +66,6 @@ def test_the_room_changes_no_bit():
             np.testing.assert_array_equal(getattr(model, name), getattr(models[0], name))
 
 
-# Rows of K
-
-
 @pytest.mark.parametrize("name", ["rbf", "laplacian", "poly"])
 def test_rows_are_those_of_the_matrix_with_the_same_bits_each_time(name):
     X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
