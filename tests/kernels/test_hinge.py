@@ -212,9 +212,6 @@ def test_the_step_of_a_pair_is_the_best_in_its_box(kind):
         check_pair(terms, own)
 
 
-# With an offset
-
-
 def check_against_svc(K, y, C):
     """Objective, constraint, gap and decision values against SVC, solved to 1e-8."""
     peer = SVC(kernel="precomputed", C=C, tol=1e-8).fit(K.astype(float), y)
