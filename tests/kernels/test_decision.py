@@ -4,19 +4,25 @@ import itertools
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import naive
 import numba
 import numpy as np
 import pytest
+from cells import SEED, binary_cell, class_cell, queries
 from support import few
 from threadpoolctl import threadpool_limits
 
-from daskls.kernels.frame import decide_pairs
+from daskls.kernels.frame import decide_pairs, frame_rows
 from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.precision import MAX_SHIFT, largest_shift
-from daskls.records import CellReport, Frame, KernelSpec, LocalModel
+from daskls.records import CellReport, Frame, KernelSpec, LocalModel, SolverSpec
+from daskls.solvers.grid import assign_folds, resolve_grid
+from daskls.solvers.hinge.solver import HINGE
+from daskls.solvers.rows import LocalRows
+from daskls.store.models import BundleModels, write_bundle
 
 COUNTS = (31, 1, 17, 52)
 
@@ -48,37 +54,35 @@ def queries_of(model, m, seed=1):
 
 def expected_of(model, X):
     kernel = model.kernel
-    K = naive.kernel_matrix(
-        X - model.center, model.rows, kernel.name, kernel.gamma, kernel.degree, kernel.coef0
-    )
+    options = kernel.name, kernel.gamma, kernel.degree, kernel.coef0
+    K = naive.kernel_matrix(X - model.center, model.rows, *options)
     return naive.pair_decisions(K, model.coef, model.class_ptr) + model.intercepts
 
 
 KERNELS = [
-    KernelSpec("rbf", 1e-3),
-    KernelSpec("rbf", 0.7),
-    KernelSpec("rbf", 4e3),
-    KernelSpec("laplacian", 0.7),
-    KernelSpec("linear"),
-    KernelSpec("poly", 0.5, 3, 1.0),
+    *(KernelSpec("rbf", gamma) for gamma in (1e-3, 0.7, 4e3)),
+    *(KernelSpec("laplacian", 0.7), KernelSpec("linear"), KernelSpec("poly", 0.5, 3, 1.0)),
 ]
 # One feature, one step of differences and its edges, the widest that is taken directly, and wider.
 WIDTHS = [1, 2, 4, 5, 8, 9, 24, 25, 40]
-# By what coefficients are multiplied.
-SCALES = [0.1, 1.0, 10.0, 1000.0]
+SUMS = {
+    "rbf": lambda steps: (steps**2).sum(axis=2),
+    "exponential": lambda steps: np.sqrt((steps**2).sum(axis=2)),
+    "laplacian": lambda steps: np.abs(steps).sum(axis=2),
+}
 
 
 @pytest.mark.parametrize("d", WIDTHS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.name}-{kernel.gamma}")
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_decisions_with_large_coefficients_are_those_of_the_definition(kernel, d, n_classes):
-    model = model_of(kernel, d, n_classes, scale=1e4)
-    X = queries_of(model, 23)
-    # Float64 throughout: of sums of a million, not a thousandth is lost.
-    tolerance = 1e-11 * float(np.abs(model.coef).sum())
-    np.testing.assert_allclose(
-        decide_pairs(model, X), expected_of(model, X), rtol=1e-11, atol=tolerance
-    )
+    # Without columns of one value, with some, and with no other.
+    for constant in ((), range(0, d, -(-d // 4)), range(d)):
+        model = model_of(kernel, d, n_classes, 1e4, constant=constant)
+        X = queries_of(model, 23)
+        # Float64 throughout: of sums of a million, not a thousandth is lost.
+        allowed = {"rtol": 1e-11, "atol": 1e-11 * float(np.abs(model.coef).sum())}
+        np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), **allowed)
 
 
 def shifts_of(model):
@@ -95,63 +99,36 @@ def allowed_of(model):
     return max(shift for shift in (0.0, *shifts_of(model)) if shift <= MAX_SHIFT)
 
 
-@pytest.mark.parametrize("d", WIDTHS)
-@pytest.mark.parametrize("gamma", [1e-3, 0.7, 30.0, 4e3, 1e7])
-@pytest.mark.parametrize("scale", few([1.0, 1000.0, 0.1, 10.0, 100.0], 2))
-def test_no_decision_moves_beyond_the_bound(gamma, d, scale):
-    model = model_of(KernelSpec("rbf", gamma), d, 4, scale, seed=d)
-    # As near to support rows as decides, and the rows themselves.
-    near = np.random.default_rng(2).normal(size=(200, d)) / np.sqrt(gamma)
-    at = np.random.default_rng(3).integers(0, len(model.rows), 200)
-    X = model.center + model.rows[at] + near
-    X[::7] = (model.center + model.rows[at])[::7]
-    error = float(np.abs(decide_pairs(model, X) - expected_of(model, X)).max())
-    # What an expanded distance loses in float64, of which the bound does not speak.
-    lost = 1e-15 * gamma * (model.rows.astype(float) ** 2).sum(axis=1).max()
-    assert error <= allowed_of(model) + (1e-11 + lost) * float(np.abs(model.coef).sum())
-
-
-@pytest.mark.parametrize("d", WIDTHS)
-@pytest.mark.parametrize("gamma", [1e-3, 0.7, 30.0, 3e3, 1e5])
-def test_no_decision_of_the_exponential_kernel_moves_beyond_the_bound(gamma, d):
-    # Of one seed, so that they differ in the size of their coefficients alone.
-    models = [model_of(KernelSpec("exponential", gamma), d, 4, s, seed=d) for s in SCALES]
-    model = models[0]
-    rng = np.random.default_rng(2)
-    at = rng.integers(0, len(model.rows), 200)
-    X = model.center + model.rows[at] + rng.normal(size=(200, d)) / gamma
-    X[::7] = (model.center + model.rows[at])[::7]
-    far = np.sqrt(((X - model.center)[:, None] - model.rows.astype(float)) ** 2 @ np.ones(d))
-    K = np.exp(-gamma * far)
-    radius = np.sqrt((model.rows.astype(float) ** 2).sum(axis=1).max())
-    # What an expanded distance loses in float64: by the root, more the nearer a row is.
-    near = np.maximum(far.min(axis=1), 1e-8 * radius)
-    for model in models:
-        expected = naive.pair_decisions(K, model.coef, model.class_ptr) + model.intercepts
-        errors = np.abs(decide_pairs(model, X) - expected).max(axis=1)
-        lost = 4e-15 * gamma * radius**2 / near * np.abs(model.coef).max()
-        assert (errors <= allowed_of(model) + lost + 1e-11 * float(np.abs(model.coef).sum())).all()
-
-
 @pytest.mark.parametrize("d", [*WIDTHS, 200])
-@pytest.mark.parametrize("gamma", [1e-3, 0.7, 30.0, 3e3, 1e5])
-def test_no_decision_of_the_laplacian_kernel_moves_beyond_the_bound(gamma, d):
-    # A tenth of the columns hold one value.
-    kernel, constant = KernelSpec("laplacian", gamma), range(d // 10)
-    models = [model_of(kernel, d, 4, scale, seed=d, constant=constant) for scale in SCALES]
-    model = models[0]
-    rng = np.random.default_rng(2)
-    at = rng.integers(0, len(model.rows), 100)
-    X = model.center + model.rows[at] + rng.normal(size=(100, d)) / (gamma * d)
+@pytest.mark.parametrize("gamma", [1e-3, 0.7, 30.0, 3e3, 1e5, 1e7])
+@pytest.mark.parametrize("name", SUMS)
+def test_no_decision_moves_beyond_the_bound(name, gamma, d):
+    # A fifth of the columns hold one value, of two both. Of one seed, models differ in their
+    # coefficients alone.
+    kernel, constant = KernelSpec(name, gamma), range(2 if d == 2 else d // 5)
+    models = [model_of(kernel, d, 4, s, d, constant) for s in (0.1, 1.0, 10.0, 100.0, 1000.0)]
+    model, rng = models[0], np.random.default_rng(2)
+    rows, at = model.rows.astype(float), rng.integers(0, len(model.rows), 200)
+    # As near to support rows as decides, and the rows themselves.
+    width = {"rbf": np.sqrt(gamma), "exponential": gamma, "laplacian": gamma * d}[name]
+    X = model.center + rows[at] + rng.normal(size=(200, d)) / width
     X[::7] = (model.center + model.rows[at])[::7]
-    K = naive.kernel_matrix(X - model.center, model.rows, "laplacian", gamma)
-    radius = np.abs(model.rows[:, d // 10 :].astype(float)).sum(axis=1).max()
-    # What the center's subtraction rounds, in float64.
-    lost = 1e-15 * gamma * (radius + np.abs(model.center).sum())
+    sums = SUMS[name]((X - model.center)[:, None] - rows)
+    # What float64 loses, of which the bound does not speak: an expanded distance, by the root more
+    # the nearer a row is; of the others the center's subtraction.
+    radius = np.sqrt((rows**2).sum(axis=1).max())
+    near = np.maximum(sums.min(axis=1), 1e-8 * radius)
+    lost = {
+        "rbf": 1e-15 * radius**2,
+        "exponential": 4e-15 * radius**2 / near,
+        "laplacian": 1e-15 * (np.abs(rows).sum(axis=1).max() + np.abs(model.center).sum()),
+    }[name]
     for model in models:
-        expected = naive.pair_decisions(K, model.coef, model.class_ptr) + model.intercepts
-        errors = np.abs(decide_pairs(model, X) - expected).max()
-        assert errors <= allowed_of(model) + (1e-11 + lost) * float(np.abs(model.coef).sum())
+        expected = naive.pair_decisions(np.exp(-gamma * sums), model.coef, model.class_ptr)
+        errors = np.abs(decide_pairs(model, X) - expected - model.intercepts).max(axis=1)
+        size = float(np.abs(model.coef).sum())
+        own = gamma * lost * (float(np.abs(model.coef).max()) if name == "exponential" else size)
+        assert (errors <= allowed_of(model) + 1e-11 * size + own).all()
 
 
 def test_the_bound_says_no_where_float32_is_lost():
@@ -168,17 +145,6 @@ def test_the_bound_says_no_where_float32_is_lost():
     # Of gammas that float32 has no numbers for.
     for gamma in (1e-40, 1e40):
         assert shifts_of(model_of(KernelSpec("rbf", gamma), 3)) == (np.inf, np.inf)
-
-
-@pytest.mark.parametrize("d", [1, 5, 16, 40])
-@pytest.mark.parametrize("n_constant", [1, 4])
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-@pytest.mark.parametrize("name", ["rbf", "laplacian"])
-def test_columns_of_one_value_count_in_every_distance(d, n_constant, scale, name):
-    constant = range(0, d, -(-d // n_constant))
-    model = model_of(KernelSpec(name, 0.3), d, 4, scale, constant=constant)
-    X = queries_of(model, 23)
-    np.testing.assert_allclose(decide_pairs(model, X), expected_of(model, X), atol=1e-5)
 
 
 def check_bits(model):
@@ -208,11 +174,60 @@ def test_bits_of_a_query_are_its_own(core):
         pytest.skip("this processor has no AVX-512")
     folder = Path(__file__).parent
     paths = [str(folder), str(folder.parent), os.environ.get("PYTHONPATH", "")]
-    environment = {
-        **os.environ,
-        "OPENBLAS_CORETYPE": core,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-    }
+    path = os.pathsep.join(filter(None, paths))
+    environment = {**os.environ, "OPENBLAS_CORETYPE": core, "PYTHONPATH": path}
     command = [sys.executable, "-c", "import test_decision; test_decision.check_all_bits()"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
+
+
+# The frame of a model
+
+
+SCALE = np.array([4.0, 0.125])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float32, np.float64])
+def test_rows_are_centered_in_float64(dtype):
+    X = np.array([[0, 100], [127, 3]], dtype)
+    A = frame_rows(np.asfortranarray(X), Frame(np.array([120.25, -100.5])))
+    np.testing.assert_array_equal(A, [[-120.25, 200.5], [6.75, 103.5]])
+    assert A.flags.c_contiguous
+
+
+def trained(X, codes, scale=None, **spec):
+    spec = SolverSpec(**{"cv": 3, "C": (1.0,), "gamma": (0.5,), **spec})
+    own = LocalRows.of(X, codes, np.ones(len(X)), spec, scale=scale)
+    order, cell = own.data(assign_folds(own.present, spec.cv, SEED))
+    grid = own.in_units(resolve_grid(spec, own.radius, *X.shape))
+    choice = HINGE.search(cell, spec, grid).choose(finish=True)
+    return own.model(choice, order, cell, own.described(CellReport(0, 0, 0, 0, 0.0)))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("cell", [binary_cell, class_cell])
+def test_a_scale_is_as_if_rows_and_queries_had_been_divided_by_it(cell, kernel):
+    X, codes = cell() if cell is binary_cell else cell(3)
+    # Powers of two: they round nothing, so that even the bits are those.
+    scaled = trained(X * SCALE, codes, SCALE, kernel=kernel)
+    plain = trained(X, codes, kernel=kernel)
+    for name in ("rows", "coef", "intercepts"):
+        np.testing.assert_array_equal(getattr(scaled, name), getattr(plain, name))
+    expected = decide_pairs(plain, queries(X))
+    np.testing.assert_array_equal(decide_pairs(scaled, queries(X) * SCALE), expected)
+    unscaled = replace(scaled, frame=Frame(scaled.center))
+    assert np.abs(decide_pairs(unscaled, queries(X) * SCALE) - expected).max() > 0.01
+
+
+@pytest.mark.parametrize("scales", [(None, None), (SCALE, SCALE), (None, SCALE)])
+def test_a_model_is_stored_with_its_frame(tmp_path, scales):
+    X, codes = binary_cell()
+    models = [trained(X, codes, scale) for scale in scales]
+    write_bundle(tmp_path, 0, 1, models, {})
+    found = list(BundleModels(tmp_path, 0, 1, SolverSpec()).read_cells(np.arange(2)))
+    for model, expected in zip(found, models, strict=True):
+        np.testing.assert_array_equal(model.frame.center, expected.frame.center)
+        decided = (decide_pairs(own, queries(X)) for own in (model, expected))
+        np.testing.assert_array_equal(*decided)
+    # A model without a scale has none in its store, and pays for none.
+    assert (found[0].frame.scale is None) == (scales[1] is None)

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import LinearConstraint, minimize
 
 from daskls.kernels.joint import N_STATS, solve_cell
-
-NO_GRAM = np.empty((0, 0))
 
 
 def cell(m, n_landmarks, seed=0, scale=1.0):
@@ -16,13 +14,12 @@ def cell(m, n_landmarks, seed=0, scale=1.0):
     return M, labels, rng.uniform(0.5, 2.0, m), rng.integers(0, 3, m)
 
 
-def solve(rows, problems, tol=1e-9, gram=False, theta=None, deltas=None):
+def solve(rows, problems, tol=1e-9, gram=False):
     M, labels, weights, folds = rows
     problems = np.array(problems, float)
-    theta = np.zeros((len(problems), M.shape[1])) if theta is None else theta
-    deltas = np.ones(len(problems)) if deltas is None else deltas
+    theta, deltas = np.zeros((len(problems), M.shape[1])), np.ones(len(problems))
     stats = np.full((len(problems), N_STATS), np.nan)
-    G = M @ M.T if gram else NO_GRAM
+    G = M @ M.T if gram else np.empty((0, 0))
     solve_cell(M, G, labels, weights, folds, problems, theta, deltas, tol, stats)
     return theta, stats
 
@@ -40,25 +37,16 @@ def least(rows, C, fold, bias):
     y = np.where(labels == 1, 1.0, -1.0)
     c = C * weights * (folds != fold)
     m, n = M.shape
-
-    def value(x):
-        return x[:n] @ x[:n] / 2 + c @ x[n:]
-
-    def gradient(x):
-        return np.r_[x[:n], c]
-
-    rows_of = np.hstack([y[:, None] * M, np.eye(m)])
-    constraint = {
-        "type": "ineq",
-        "fun": lambda x: rows_of @ x - 1 + y * bias,
-        "jac": lambda x: rows_of,
-    }
-    start = np.r_[np.zeros(n), np.maximum(0, 1 - y * bias)]
-    bounds = [(None, None)] * n + [(0, None)] * m
+    lines = np.hstack([y[:, None] * M, np.eye(m)])
     found = minimize(
-        value, start, jac=gradient, bounds=bounds, constraints=constraint, method="SLSQP",
+        lambda x: x[:n] @ x[:n] / 2 + c @ x[n:],
+        np.r_[np.zeros(n), np.maximum(0, 1 - y * bias)],
+        jac=lambda x: np.r_[x[:n], c],
+        bounds=[(None, None)] * n + [(0, None)] * m,
+        constraints=LinearConstraint(lines, 1 - y * bias),
+        method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-12},
-    )  # fmt: skip
+    )
     return found.fun
 
 

@@ -48,13 +48,8 @@ class Leaves:
         rows = rows[np.argsort(of_region, kind="stable")]
         X = np.ascontiguousarray(self.X[rows])
         ptr = np.r_[0, np.cumsum(np.bincount(of_region, minlength=n_regions))]
-        return LeafRows(
-            X,
-            self.numbers[rows],
-            ptr,
-            measure_regions(X, ptr),
-            len(self.by_position),
-        )
+        place = len(self.by_position)
+        return LeafRows(X, self.numbers[rows], ptr, measure_regions(X, ptr), place)
 
     def read_leaf(self, leaf):
         self.read.append(leaf)
@@ -73,16 +68,15 @@ def join_regions(parts):
 
 def squared_distances(queries, X):
     total = np.zeros((len(queries), len(X)))
-    for j in range(X.shape[1]):
-        step = queries[:, j, None].astype(np.float64) - X[:, j].astype(np.float64)
-        total += step * step
+    for a, b in zip(queries.T.astype(np.float64), X.T.astype(np.float64), strict=True):
+        total += (a[:, None] - b) ** 2
     return total
 
 
 def inner_products(A, B):
     total = np.zeros((len(A), len(B)))
-    for j in range(A.shape[1]):
-        total += A[:, j, None].astype(np.float64) * B[:, j].astype(np.float64)
+    for a, b in zip(A.T.astype(np.float64), B.T.astype(np.float64), strict=True):
+        total += a[:, None] * b
     return total
 
 

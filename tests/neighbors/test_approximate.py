@@ -1,13 +1,11 @@
 """Approximate neighbors against all distances; their graphs as arrays; what they do without."""
 
 import os
-import subprocess
-import sys
 
+import numba
 import numpy as np
 import pytest
-from searches import Leaves, squared_distances
-from support import python_env
+from searches import FIRST_NUMBER, Leaves, sort_rows, squared_distances
 
 from daskls.neighbors.approximate import (
     Group,
@@ -54,31 +52,34 @@ def groups_of(leaves, size, seed=1):
 
 
 def nearest(leaves, queries, k):
-    distances = squared_distances(queries, leaves.X)
-    order = np.lexsort((np.broadcast_to(leaves.numbers, distances.shape), distances), axis=1)
-    order = order[:, :k]
-    return leaves.numbers[order], np.take_along_axis(distances, order, axis=1)
+    return sort_rows(squared_distances(queries, leaves.X), leaves.numbers, k)[1]
 
 
-def recall(found, numbers):
-    shares = [np.isin(own, near).mean() for own, near in zip(numbers, found.numbers, strict=True)]
-    return np.mean(shares)
+def rows_of(leaves, numbers):
+    return np.argsort(leaves.numbers)[numbers - FIRST_NUMBER]
 
 
-@pytest.mark.parametrize("k", [1, 10, 100])
-@pytest.mark.parametrize("name", SETS)
-def test_nearly_all_neighbors_are_found_and_all_distances_are_exact(name, k):
-    leaves = Leaves(SETS[name], 12)
-    queries = SETS[name][::30]
-    found = find_approximately(queries, k, groups_of(leaves, 5), 3)
-    numbers, _ = nearest(leaves, queries, k)
-    assert recall(found, numbers) > 0.98
-    np.testing.assert_array_equal(found.numbers, leaves.by_position[found.positions])
-    everyone = squared_distances(queries, leaves.X)
-    place = np.argsort(leaves.numbers)[np.searchsorted(np.sort(leaves.numbers), found.numbers)]
-    np.testing.assert_array_equal(found.distances, np.take_along_axis(everyone, place, axis=1))
+def recalled(found, numbers):
+    pairs = zip(numbers, found.numbers, strict=True)
+    return np.array([np.isin(own, near).mean() for own, near in pairs])
+
+
+def check_order(found):
     ordered = np.lexsort((found.numbers, found.distances), axis=1)
-    np.testing.assert_array_equal(ordered, np.broadcast_to(np.arange(k), ordered.shape))
+    assert (ordered == np.arange(ordered.shape[1])).all()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_nearly_all_neighbors_are_found_and_all_distances_are_exact(name):
+    leaves, queries = Leaves(SETS[name], 12), SETS[name][::30]
+    groups, everyone = groups_of(leaves, 5), squared_distances(queries, leaves.X)
+    for k in (1, 10, 100):
+        found = find_approximately(queries, k, groups, 3)
+        assert recalled(found, nearest(leaves, queries, k)).mean() > 0.98
+        np.testing.assert_array_equal(found.numbers, leaves.by_position[found.positions])
+        exact = np.take_along_axis(everyone, rows_of(leaves, found.numbers), axis=1)
+        np.testing.assert_array_equal(found.distances, exact)
+        check_order(found)
 
 
 @pytest.mark.parametrize("name", ["a plane", "five copies of each", "one row"])
@@ -86,8 +87,7 @@ def test_a_row_is_in_its_own_list_unless_equal_rows_fill_it(name):
     leaves = Leaves(SETS[name], 12)
     positions = np.arange(0, len(leaves.by_position), 30)
     numbers = leaves.by_position[positions]
-    rows = SETS[name][np.argsort(leaves.numbers)[np.searchsorted(np.sort(leaves.numbers), numbers)]]
-    groups = groups_of(leaves, 2)
+    rows, groups = SETS[name][rows_of(leaves, numbers)], groups_of(leaves, 2)
     before = find_approximately(rows, 3, groups, 1).numbers == numbers[:, None]
     found = with_own(find_approximately(rows, 3, groups, 1), numbers, positions)
     is_own = found.positions == positions[:, None]
@@ -95,8 +95,7 @@ def test_a_row_is_in_its_own_list_unless_equal_rows_fill_it(name):
     filled = (found.distances == 0).all(axis=1) & (found.numbers < numbers[:, None]).all(axis=1)
     np.testing.assert_array_equal(is_own.sum(axis=1), ~filled)
     assert (found.distances[is_own] == 0).all()
-    ordered = np.lexsort((found.numbers, found.distances), axis=1)
-    np.testing.assert_array_equal(ordered, np.broadcast_to(np.arange(3), ordered.shape))
+    check_order(found)
     # What is tested happens: one group alone does not have them all.
     assert before.any(axis=1).mean() < 1
 
@@ -107,26 +106,20 @@ def test_so_many_groups_are_asked_as_hold_the_neighbors():
     assert near_groups(PLANE[:50], 10, groups, 1).sum(axis=1).tolist() == [1] * 50
     found = find_approximately(PLANE[:50], 2900, groups, 1)
     assert (found.positions >= 0).all()
-    np.testing.assert_array_equal(found.numbers, nearest(leaves, PLANE[:50], 2900)[0])
-
-
-BUILD = """
-import hashlib, numpy as np
-from daskls.neighbors.graph import build_graph
-rows = np.random.default_rng(3).normal(size=(2000, 6)).astype(np.float32)
-graph = build_graph(rows, 7)
-print(hashlib.sha256(b"".join(a.tobytes() for a in graph.arrays().values())).hexdigest())
-"""
+    np.testing.assert_array_equal(found.numbers, nearest(leaves, PLANE[:50], 2900))
 
 
 def test_a_graph_has_the_same_bits_whatever_numbas_threads():
-    def digest(n_threads):
-        env = {**python_env(), "NUMBA_NUM_THREADS": str(n_threads)}
-        own = [sys.executable, "-c", BUILD]
-        return subprocess.run(own, env=env, check=True, capture_output=True, text=True).stdout
-
-    here = os.cpu_count() or 1
-    assert digest(1) == digest(max(2, here))
+    rows = np.random.default_rng(3).normal(size=(2000, 6)).astype(np.float32)
+    n_threads, graphs = numba.get_num_threads(), []
+    try:
+        for n in (1, numba.config.NUMBA_NUM_THREADS):
+            numba.set_num_threads(n)
+            graphs.append(build_graph(rows, 7).arrays())
+    finally:
+        numba.set_num_threads(n_threads)
+    for name, array in graphs[0].items():
+        np.testing.assert_array_equal(graphs[1][name], array)
 
 
 @pytest.fixture(scope="module")
@@ -180,8 +173,4 @@ def test_the_search_does_not_stop_at_a_cluster():
     X = centers[RNG.integers(0, 10, 5000)] + RNG.normal(size=(5000, 20))
     leaves = Leaves(X, 8)
     found = find_approximately(X[:300], 10, groups_of(leaves, 8), 1)
-    numbers, _ = nearest(leaves, X[:300], 10)
-    missed = [
-        not np.isin(own, near).any() for own, near in zip(numbers, found.numbers, strict=True)
-    ]
-    assert np.mean(missed) < 0.01
+    assert (recalled(found, nearest(leaves, X[:300], 10)) == 0).mean() < 0.01

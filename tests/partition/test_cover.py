@@ -69,21 +69,13 @@ def random_numbers(rng, n):
     return FIRST_NUMBER + rng.permutation(n)
 
 
-def spread_rows(rng, n=500):
-    return rng.random((n, 2))
-
-
-def tied_rows(rng):
-    """A grid: many rows rank the same in several lists."""
-    return np.stack(np.meshgrid(np.arange(22.0), np.arange(22.0)), axis=-1).reshape(-1, 2)
-
-
-def repeated_rows(rng):
-    """Thirty rows, some repeated more often than a list is long."""
-    return rng.random((30, 2))[(30 * rng.random(500) ** 2).astype(int)]
-
-
-ROWS = {"spread": spread_rows, "tied": tied_rows, "repeated": repeated_rows}
+# A grid: many rows rank the same in several lists. Thirty rows, some repeated more often than a
+# list is long.
+ROWS = {
+    "spread": lambda rng: rng.random((500, 2)),
+    "tied": lambda _: np.indices((22, 22)).reshape(2, -1).T.astype(float),
+    "repeated": lambda rng: rng.random((30, 2))[(30 * rng.random(500) ** 2).astype(int)],
+}
 
 
 def problem(kind, n_assigned, seed=0):
@@ -135,9 +127,6 @@ def test_any_lists_over_many_rows(seed, monkeypatch):
     assert max(sizes) <= 700
 
 
-# The order
-
-
 def sampled_rows(seed=0, n=700, s=300, d=3):
     """Return (numbers of all positions, numbers of sampled rows, their features)."""
     rng = np.random.default_rng(seed)
@@ -176,33 +165,23 @@ def test_farthest_first_is_that_of_all_distances(kind, d, scale):
     assert farthest_first(scale * X).tolist() == farthest_first_by_all_distances(scale * X)
 
 
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n_ranked", [1, 50, 300])
-def test_it_begins_with_a_farthest_first_traversal_of_the_smallest_keys(n_ranked):
-    numbers, sampled, X = sampled_rows()
-    first = numbers[order_rows(numbers, 3, sampled, X, n_ranked)][:n_ranked]
+def test_the_order_is_farthest_first_of_the_smallest_keys_and_then_by_keys(n_ranked, seed):
+    numbers, sampled, X = sampled_rows(seed)
+    whole = numbers[order_rows(numbers, 3, sampled, X, n_ranked)]
+    first, keys = whole[:n_ranked], row_keys(whole[n_ranked:], 3)
     by_key = sampled[np.argsort(row_keys(sampled, 3))]
     assert first[0] == by_key[0]
     assert set(first) == set(by_key[:n_ranked])
     rows = X[np.searchsorted(sampled, first)]
     for i in range(1, n_ranked):
         steps = rows[i:, None] - rows[None, :i]
-        to_those_before = np.linalg.norm(steps, axis=2).min(axis=1)
-        assert to_those_before.argmax() == 0
-
-
-def test_all_other_rows_come_by_their_keys():
-    numbers, sampled, X = sampled_rows()
-    rest = numbers[order_rows(numbers, 3, sampled, X, 50)][50:]
-    keys = row_keys(rest, 3)
+        assert np.linalg.norm(steps, axis=2).min(axis=1).argmax() == 0
     assert (keys[1:] > keys[:-1]).all()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_does_not_depend_on_the_positions(seed):
-    numbers, sampled, X = sampled_rows(seed)
-    expected = numbers[order_rows(numbers, 3, sampled, X, 100)]
+    # It does not depend on the positions.
     moved = np.random.default_rng(seed + 10).permutation(numbers)
-    np.testing.assert_array_equal(moved[order_rows(moved, 3, sampled, X, 100)], expected)
+    np.testing.assert_array_equal(moved[order_rows(moved, 3, sampled, X, n_ranked)], whole)
 
 
 def test_keys_are_those_of_splitmix64():

@@ -6,7 +6,8 @@ import pytest
 from daskls.kernels.route import project
 from daskls.partition.axes import LEAST_ITERATED, largest_eigenpair
 from daskls.partition.grow import TILE_ROWS, grow_tree
-from daskls.partition.tree import route_rows
+from daskls.partition.space import Forest
+from daskls.partition.tree import graft, route_rows
 
 
 def grow(X, max_rows, seed=None):
@@ -63,26 +64,16 @@ def check_tree(tree, X, max_rows):
 @pytest.mark.parametrize(("m", "max_rows"), [(400, 37), (401, 100), (64, 1), (300, 299)])
 def test_leaves_are_full(m, max_rows, d):
     X = np.random.default_rng(d).standard_t(3, size=(m, d))
-    tree = grow(X, max_rows)
-    counts = check_tree(tree, X, max_rows)
-    # As few leaves as the bound allows, all with nearly the same number of rows.
-    assert tree.n_leaves == math.ceil(m / max_rows)
-    assert counts.max() <= max_rows
-    assert np.ptp(counts) <= 2
-
-
-@pytest.mark.parametrize("d", [1, 2, 28])
-@pytest.mark.parametrize(("m", "max_rows"), [(400, 37), (401, 100), (64, 1)])
-def test_drawn_leaves_are_full_too(m, max_rows, d):
-    X = np.random.default_rng(d).standard_t(3, size=(m, d))
-    trees = [grow(X, max_rows, (seed,)) for seed in range(4)]
+    trees = [grow(X, max_rows, seed) for seed in (None, (0,), (1,), (2,), (3,), (3,))]
     for tree in trees:
+        counts = check_tree(tree, X, max_rows)
+        # As few leaves as the bound allows, all with nearly the same number of rows.
         assert tree.n_leaves == math.ceil(m / max_rows)
-        assert np.ptp(check_tree(tree, X, max_rows)) <= 2
-    again = grow(X, max_rows, (2,))
-    np.testing.assert_array_equal(again.directions, trees[2].directions)
-    np.testing.assert_array_equal(again.thresholds, trees[2].thresholds)
-    assert len({(*tree.directions[0], tree.thresholds[0]) for tree in trees}) > 1
+        assert counts.max() <= max_rows
+        assert np.ptp(counts) <= 2
+    cuts = [(*tree.directions.ravel(), *tree.thresholds) for tree in trees[1:]]
+    assert cuts[-1] == cuts[-2]
+    assert len(set(cuts)) > 1 or (max_rows, d) == (299, 1)
 
 
 def first_cuts(X, max_rows, n):
@@ -99,14 +90,23 @@ def test_features_are_drawn_by_their_variance_and_shares_near_the_middle():
     assert set(sides) == {200, 300, 400, 500, 600}
 
 
-def test_principal_directions_are_drawn_where_features_vary_together():
+def test_directions_are_slanted_where_features_vary_together():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 40))
-    assert grow(X, 150).directions[0].astype(bool).all()
+    assert grow(X, 150).directions[0].all()
     directions, _ = first_cuts(X, 150, 60)
-    assert directions.astype(bool).all()
+    assert directions.all()
     # Rows of rank 2 have two principal directions.
     assert 2 <= len(np.unique(directions.round(6), axis=0)) <= 3
+    axis = np.ones(4) / 2.0
+    X = rng.normal(size=(200, 4)) * 0.1 + rng.normal(size=(200, 1)) * 10 * axis
+    tree = grow(X, 100)
+    assert tree.n_leaves == 2
+    assert abs(tree.directions[0] @ axis) == pytest.approx(1.0, abs=1e-3)
+    assert np.linalg.norm(tree.directions[0]) == pytest.approx(1.0)
+    # The first child is the one on the side of smaller coordinates.
+    leaves = route_rows(tree, X)
+    assert (X @ axis)[leaves == 0].max() < (X @ axis)[leaves == 1].min() + 1.0
 
 
 def test_no_drawn_feature_costs_more_cells_than_the_largest():
@@ -121,34 +121,23 @@ def test_no_drawn_feature_costs_more_cells_than_the_largest():
     assert set(sides) == {250, 500, 750}
 
 
-def test_the_cut_runs_across_the_feature_of_largest_variance():
+def test_where_an_even_cut_runs():
     rng = np.random.default_rng(1)
+    # Across the feature of largest variance.
     X = rng.normal(size=(200, 3)) * [1.0, 3.0, 2.0] + rng.normal(size=(200, 1))
     tree = grow(X, 100)
     assert tree.n_leaves == 2
     np.testing.assert_array_equal(tree.directions[0], [0.0, 1.0, 0.0])
-
-
-def test_an_indicator_is_cut_at_its_gap():
-    # 30 % of the rows have the indicator; an even cut would split those without it.
-    X = np.zeros((1000, 2))
-    X[:300, 0] = 1.0
-    X[:, 1] = np.random.default_rng(1).random(1000) * 0.5
-    leaves = route_rows(grow(X, 700), X)
-    np.testing.assert_array_equal(leaves, X[:, 0])
-
-
-def test_the_cut_is_slanted_where_features_move_together():
-    rng = np.random.default_rng(1)
-    axis = np.ones(4) / 2.0
-    X = rng.normal(size=(200, 4)) * 0.1 + rng.normal(size=(200, 1)) * 10 * axis
-    tree = grow(X, 100)
-    assert tree.n_leaves == 2
-    assert abs(tree.directions[0] @ axis) == pytest.approx(1.0, abs=1e-3)
-    assert np.linalg.norm(tree.directions[0]) == pytest.approx(1.0)
-    # The first child is the one on the side of smaller coordinates.
-    leaves = route_rows(tree, X)
-    assert (X @ axis)[leaves == 0].max() < (X @ axis)[leaves == 1].min() + 1.0
+    # At the gap of an indicator, which 30 % of the rows have; a cut into halves would split others.
+    X = np.c_[np.arange(1000) < 300, rng.random(1000) * 0.5].astype(float)
+    np.testing.assert_array_equal(route_rows(grow(X, 700), X), X[:, 0])
+    # Not at that of one row alone, which varies most, unless nothing else tells rows apart.
+    X = rng.normal(size=(1000, 3)) * [1, 1, 0]
+    X[17, 2] = 40.0
+    assert X[:, 2].var() > X[:, :2].var(axis=0).max()
+    assert np.bincount(route_rows(grow(X, 600), X)).tolist() == [500, 500]
+    alone = X[:, [2, 2]]
+    assert sorted(np.bincount(route_rows(grow(alone, 600), alone)).tolist()) == [1, 999]
 
 
 def scatter_of(kind, d):
@@ -169,6 +158,7 @@ def test_the_first_of_all_principal_directions(kind, d):
     scatter = scatter_of(kind, d)
     values, vectors = np.linalg.eigh(scatter)
     found = largest_eigenpair(scatter)
+    assert largest_eigenpair(0 * scatter) is None
     if found is None:
         # Of nearly equal ones it leaves the choice to all of them.
         assert kind in ("two blocks", "flat")
@@ -194,13 +184,16 @@ def test_many_features_are_cut_as_by_all_principal_directions(seed, monkeypatch)
 
 
 def test_duplicates_beyond_the_bound_share_a_leaf():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(100, 2))
+    X = np.random.default_rng(3).normal(size=(100, 2))
     X = np.vstack([X, np.repeat(X[:1], 50, axis=0), np.repeat(X[1:2], 7, axis=0)])
-    tree = grow(X, 10)
-    counts = check_tree(tree, X, 10)
-    assert counts.max() == 51
-    assert (counts > 10).sum() == 1
+    for seed in (None, (0,)):
+        counts = check_tree(grow(X, 10, seed), X, 10)
+        assert counts.max() == 51
+        assert (counts > 10).sum() == 1
+    assert grow(np.full((50, 3), 0.1), 7, (0,)).n_leaves == 1
+    tiny = np.zeros((40, 3))
+    tiny[:, 0] = np.arange(40) * 1e-200
+    assert check_tree(grow_tree(tiny, 10, np.zeros(3), (0,)), tiny, 10).tolist() == [10] * 4
 
 
 @pytest.mark.parametrize("n_ulps", [0, 1])
@@ -236,30 +229,42 @@ def test_features_offset_by_a_million_give_the_same_tree(dtype):
     check_tree(grow(shifted, 20), shifted, 20)
 
 
-def test_one_row_of_an_indicator_is_no_cell():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1000, 3))
-    X[:, 2] = 0.0
-    X[17, 2] = 40.0
-    # The indicator of one row varies most, as it does where every feature has the same deviation.
-    assert X[:, 2].var() > X[:, :2].var(axis=0).max()
-    tree = grow(X, 600)
-    assert np.bincount(route_rows(tree, X)).tolist() == [500, 500]
-    # Where nothing else tells rows apart, it does.
-    alone = np.c_[X[:, 2], X[:, 2]]
-    assert sorted(np.bincount(route_rows(grow(alone, 600), alone)).tolist()) == [1, 999]
+def grown_parts(max_rows, d=3, seed=0):
+    """Return (X, trunk, its leaves, one branch a leaf)."""
+    X = np.random.default_rng(seed).normal(size=(240, d))
+    center = X.mean(axis=0)
+    trunk = grow_tree(X, max_rows, center)
+    leaves = route_rows(trunk, X)
+    # Leaves 0, 3, 6 ... stay whole; the others are cut into different numbers of cells.
+    branches = [
+        grow_tree(X[leaves == i], len(X) if i % 3 == 0 else 5 + 4 * i, center)
+        for i in range(trunk.n_leaves)
+    ]
+    return X, trunk, leaves, branches
 
 
-def test_drawn_cuts_where_few_can_be_made():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(100, 2))
-    X = np.vstack([X, np.repeat(X[:1], 50, axis=0)])
-    assert check_tree(grow(X, 10, (0,)), X, 10).max() == 51
-    assert grow(np.full((50, 3), 0.1), 7, (0,)).n_leaves == 1
-    tiny = np.zeros((40, 3))
-    tiny[:, 0] = np.arange(40) * 1e-200
-    assert check_tree(grow_tree(tiny, 10, np.zeros(3), (0,)), tiny, 10).tolist() == [10] * 4
+@pytest.mark.parametrize("max_rows", [30, 130, 240])
+def test_a_grafted_tree_routes_as_trunk_and_branch_do(max_rows):
+    X, trunk, leaves, branches = grown_parts(max_rows)
+    tree = graft(trunk, branches)
+    assert tree.n_leaves == sum(branch.n_leaves for branch in branches)
+    X = np.vstack([X, 3 * np.random.default_rng(1).normal(size=(200, 3))])
+    leaves = route_rows(trunk, X)
+    expected = np.empty(len(X), int)
+    first = 0
+    for i, branch in enumerate(branches):
+        expected[leaves == i] = first + route_rows(branch, X[leaves == i])
+        first += branch.n_leaves
+    np.testing.assert_array_equal(route_rows(tree, X), expected)
+    assert len(set(expected.tolist())) == tree.n_leaves
 
 
-def test_rows_without_scatter_have_no_first_direction():
-    assert largest_eigenpair(np.zeros((5, 5))) is None
+def test_leaves_are_numbered_through_a_forest():
+    trees = [grown_parts(max_rows)[1] for max_rows in (30, 240, 130)]
+    forest = Forest(tuple(trees))
+    counts = [tree.n_leaves for tree in trees]
+    assert counts == [8, 1, 2]
+    assert forest.first_leaves == [0, 8, 9, 11]
+    assert forest.n_leaves == 11
+    assert [forest.partition_of(leaf) for leaf in range(11)] == [0] * 8 + [1] + [2] * 2
+    assert forest.center is trees[0].center

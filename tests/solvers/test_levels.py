@@ -68,11 +68,11 @@ def least(loss, level, C, *, offset=True, weights=WEIGHTS):
     return found.obj_val
 
 
-def fitted(loss, level, C, weights=WEIGHTS, **spec):
+def fitted(loss, level, C, weights=WEIGHTS, rows=slice(None), **spec):
     quantile = level if isinstance(level, tuple) else float(level)
     given = {"loss": loss, "target": "numbers", "gamma": (GAMMA,), "tol": 1e-6, **spec}
     spec = SolverSpec(quantile=quantile, **{"C": C and (C,), "fit_intercept": True, **given})
-    return fit_cell(X, Y[:, None], weights, spec, CellReport(0, 0, 0, 0, 0.0), SEED)
+    return fit_cell(X[rows], Y[rows, None], weights, spec, CellReport(0, 0, 0, 0, 0.0), SEED)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -110,12 +110,7 @@ def test_leaving_rows_out_at_fixed_sides_is_near_leaving_them_out(level, off):
     lost = []
     for i in range(M):
         kept = np.arange(M) != i
-        spec = SolverSpec(
-            loss="expectile", target="numbers", gamma=(GAMMA,), C=(0.5,), quantile=level,
-            fit_intercept=True,
-        )  # fmt: skip
-        rows = X[kept], Y[kept, None], WEIGHTS[kept]
-        model = fit_cell(*rows, spec, CellReport(0, 0, 0, 0, 0.0), SEED)
+        model = fitted("expectile", level, 0.5, WEIGHTS[kept], kept, tol=1e-3)
         value = kernel(X[i : i + 1], rows_of(model)) @ model.coef[0] + model.intercepts[0]
         lost.append(Expectile().losses(Y[i] - value[0], level))
     exact = np.average(lost, weights=WEIGHTS)
@@ -126,8 +121,7 @@ def test_leaving_rows_out_at_fixed_sides_is_near_leaving_them_out(level, off):
 @compiled
 def test_a_cost_is_chosen_by_the_losses_own_folds():
     for loss in LOSSES:
-        model = fitted(loss, 0.9, None, tol=1e-3)
-        report = model.report
+        report = fitted(loss, 0.9, None, tol=1e-3).report
         assert report.n_tried > 1
         assert 0 < report.validation_error < Pinball().mean(Y, 0.9) * 2
         # One that is given alone has no folds to be told by; expectiles need none.
@@ -143,12 +137,9 @@ def test_memory_is_planned(loss, quantile):
     rng = np.random.default_rng(1)
     m, d = 400, 5
     rows, y = rng.normal(size=(m, d)), rng.normal(size=(m, 1))
-    spec = SolverSpec(
-        loss=loss, target="numbers", C=(1.0,), gamma=(1.0,), cv=2, quantile=quantile,
-        fit_intercept=True,
-    )  # fmt: skip
-    n_levels = len(spec.levels)
-    projected = cell_nbytes(TaskSizes(d, 4, n_levels, m, spec, target_nbytes=8), m)
+    own = {"loss": loss, "target": "numbers", "quantile": quantile, "fit_intercept": True}
+    spec = SolverSpec(C=(1.0,), gamma=(1.0,), cv=2, **own)
+    projected = cell_nbytes(TaskSizes(d, 4, len(spec.levels), m, spec, target_nbytes=8), m)
     report = CellReport(0, 0, 0, 0, 0.0)
     peak = peak_of(lambda: fit_cell(rows, y, np.ones(m), spec, report, SEED))
     assert peak <= projected <= 4 * peak

@@ -7,10 +7,8 @@ from cells import SEED, binary_cell, class_cell, fit, queries
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 from sklearn.utils._param_validation import StrOptions
-from support import checkers, small_svc
 
 import daskls.solvers
-from daskls import load
 from daskls.kernels.frame import decide_pairs
 from daskls.solvers.grid import assign_folds
 from daskls.solvers.registry import LOSSES, Loss, losses_of
@@ -58,13 +56,3 @@ def test_its_models_are_those_of_an_oracle(cell):
         np.testing.assert_allclose(found[:, p], np.mean(expected, axis=0), atol=2e-3)
     hinge = decide_pairs(fit(X, codes, weights, **options), queries(X))
     assert np.abs(hinge - found).max() > 0.1
-
-
-def test_an_estimator_fits_saves_and_loads_it(tmp_path):
-    X, y = checkers(600, n_classes=3)
-    model = small_svc(loss=LOSS, cell_size=200).fit(X, y)
-    assert model.score(X, y) > 0.85
-    model.save(tmp_path / "model.zarr")
-    loaded = load(tmp_path / "model.zarr")
-    assert loaded.get_params()["loss"] == LOSS
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))

@@ -5,21 +5,17 @@ import itertools
 import numpy as np
 import pytest
 from cells import SEED, binary_cell, class_cell, fit, queries
+from sklearn.metrics import recall_score
+from sklearn.svm import SVC
 from small import tiny_tiles
 from support import compiled, few
 
 from daskls.records import SolverSpec
 from daskls.solvers.evaluate import cell_scores
-from daskls.solvers.grid import (
-    Grid,
-    assign_folds,
-    coarse_points,
-    near_points,
-    resolve_grid,
-)
+from daskls.solvers.grid import Grid, assign_folds, coarse_points, near_points, resolve_grid
 from daskls.solvers.hinge.width import HingePairSolver
 from daskls.solvers.rows import LocalRows
-from daskls.solvers.search import GridSearch, is_beaten
+from daskls.solvers.search import GridSearch, find_criterion, is_beaten
 
 
 def noisy_cell(seed, m=600, noise=0.1):
@@ -104,10 +100,10 @@ def test_the_chosen_error_is_the_full_searchs_own_of_that_point(seed):
 def test_short_axes_are_tried_whole_at_the_tolerance_asked_for():
     X, y = binary_cell()
     options = {"gamma": (0.05, 0.5, 3.0), "C": (0.3, 1.5, 8.0), "cv": 3}
-    full, fine = (fit(X, y, search=search, **options) for search in ("full", "refine"))
-    assert fine.report.n_tried == full.report.n_tried == 9
-    assert (fine.report.gamma, fine.report.C) == (full.report.gamma, full.report.C)
-    assert fine.report.validation_error == full.report.validation_error
+    full, fine = (fit(X, y, search=search, **options).report for search in ("full", "refine"))
+    assert fine.n_tried == full.n_tried == 9
+    for name in ("gamma", "C", "validation_error"):
+        assert getattr(fine, name) == getattr(full, name)
 
 
 def test_rows_past_the_last_fold_always_train_and_are_never_judged():
@@ -150,3 +146,94 @@ def test_fewer_matrices_of_pairs_at_once_give_the_same_bits(monkeypatch, share):
     parts = fit(X, codes, **options)
     for name in ("rows", "coef", "center"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+
+
+# The choice by TPR x TNR
+
+
+GRID = {"gamma": (0.03, 0.3, 3.0), "C": (0.1, 1.0, 10.0, 100.0), "cv": 4}
+
+
+def rare_cell(seed, m=220):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 2))
+    return X, (np.hypot(X[:, 0] - 1.2, X[:, 1]) + 0.3 * rng.normal(size=m) < 0.6).astype(int)
+
+
+def held_out_labels(X, y, weights, gamma, C):
+    folds = assign_folds(y, GRID["cv"], SEED)
+    predicted = np.empty_like(y)
+    for fold in range(GRID["cv"]):
+        out = folds == fold
+        svc = SVC(C=C, gamma=gamma, tol=1e-6).fit(X[~out], y[~out], weights[~out])
+        predicted[out] = svc.predict(X[out])
+    return predicted
+
+
+def product(y, predicted, weights):
+    return np.prod(recall_score(y, predicted, average=None, sample_weight=weights))
+
+
+@compiled
+@pytest.mark.parametrize("weighting", ["none", "classes", "rows"])
+@pytest.mark.parametrize("seed", range(2))
+def test_every_candidates_score_and_the_choice_are_brute_forces(seed, weighting):
+    X, y = rare_cell(seed)
+    weights = {
+        "none": np.ones(len(X)),
+        "classes": np.where(y == 1, 10.0, 1.0),
+        "rows": np.random.default_rng(5).integers(1, 4, len(X)).astype(float),
+    }[weighting]
+    expected = [
+        [product(y, held_out_labels(X, y, weights, gamma, C), weights) for C in GRID["C"]]
+        for gamma in GRID["gamma"]
+    ]
+    options = {**GRID, "fit_intercept": True, "tol": 1e-6}
+    model = fit(X, y, weights, scoring="tpr_x_tnr", **options)
+    np.testing.assert_allclose(1 - model.errors, expected, atol=1e-6)
+    # Widest first, smallest C first; of equal scores the first.
+    place = np.unravel_index(np.argmax(np.round(expected, 9)), (3, 4))
+    assert (model.report.gamma, model.report.C) == (GRID["gamma"][place[0]], GRID["C"][place[1]])
+    assert model.report.validation_error == pytest.approx(1 - np.max(expected))
+
+
+@compiled
+def test_class_weights_cancel_in_the_score_and_move_the_machines():
+    X, y = rare_cell(0)
+    judge = find_criterion("tpr_x_tnr", np.where(y == 1, 49.0, 1.0), y, 2, len(y))
+    plain = find_criterion("tpr_x_tnr", np.ones(len(y)), y, 2, len(y))
+    mistaken = np.random.default_rng(1).random(len(y)) < 0.2
+    assert judge.error(judge.weights * mistaken) == pytest.approx(plain.error(mistaken * 1.0))
+    recalls = []
+    for weight in (1.0, 20.0):
+        weights = np.where(y == 1, weight, 1.0)
+        model = fit(X, y, weights, scoring="tpr_x_tnr", **{**GRID, "C": (0.3,), "gamma": (0.3,)})
+        recalls.append(1 - model.report.validation_error)
+    assert recalls[1] > recalls[0] + 0.2
+
+
+@compiled
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_from_coarse_to_fine_scores_as_the_full_one(seed):
+    X, y = rare_cell(seed, m=500)
+    weights = np.where(y == 1, 12.0, 1.0)
+    found = {
+        search: fit(X, y, weights, scoring="tpr_x_tnr", search=search, cv=5)
+        for search in ("full", "refine")
+    }
+    assert found["refine"].report.n_trained < 0.6 * found["full"].report.n_trained
+    scores = {name: 1 - model.report.validation_error for name, model in found.items()}
+    assert scores["refine"] > scores["full"] - 0.05
+    assert scores["full"] > 0.5
+
+
+def test_of_more_classes_it_is_the_product_of_all_recalls():
+    rng = np.random.default_rng(3)
+    y, predicted = rng.integers(0, 3, 90), rng.integers(0, 3, 90)
+    weights = rng.random(90)
+    judge = find_criterion("tpr_x_tnr", weights, y, 3, 90)
+    expected = 1 - product(y, predicted, weights)
+    assert judge.error(weights * (y != predicted)) == pytest.approx(expected)
+    X, codes = class_cell(3)
+    model = fit(X, codes, scoring="tpr_x_tnr", C=(1.0,), gamma=(0.05, 0.5), cv=3)
+    assert 0 < model.report.validation_error < 1

@@ -11,13 +11,8 @@ RNG = np.random.default_rng(0)
 X = RNG.random((300, 3))
 Y = 1e4 + 300 * (np.sin(6 * X[:, 0]) + X[:, 1] ** 2 + RNG.normal(0, 0.05, 300))
 Q = RNG.random((60, 3))
-GIVEN = {
-    "loss": "epsilon_insensitive",
-    "kernel": "rbf",
-    "gamma": 3.0,
-    "feature_scale": None,
-    "random_state": 0,
-}
+TUBE = {"loss": "epsilon_insensitive", "random_state": 0}
+GIVEN = {**TUBE, "kernel": "rbf", "gamma": 3.0, "feature_scale": None}
 
 
 @pytest.mark.parametrize("C", [1e2, 1e3, pytest.param(1e4, marks=[pytest.mark.slow, compiled])])
@@ -76,25 +71,20 @@ def test_outliers_change_no_default(share, spoil, unit):
     (rows, y), (new, expected) = waves(800, 0), waves(800, 1)
     rng = np.random.default_rng(2)
     spoiled = spoil(y, rng.random(len(y)) < share, rng)
-    model = VoronoiSVR(loss="epsilon_insensitive", random_state=0).fit(rows, unit * spoiled)
+    model = VoronoiSVR(**TUBE).fit(rows, unit * spoiled)
     svr = SVR(C=10.0, epsilon=0.1).fit(rows, spoiled).score(new, expected)
     assert svr > 0.98
     assert model.score(new, unit * expected) > svr - 0.01
 
 
 @pytest.mark.parametrize(
-    ("y", "spread"),
-    [
-        (Y, 1.4826 * np.median(np.abs(Y - np.sort(Y)[149]))),
-        (np.where(np.arange(300) < 40, -1e12, Y), None),
-        # Half of the numbers are equal.
-        (np.where(np.arange(300) < 160, 7.0, Y), np.where(np.arange(300) < 160, 7.0, Y).std()),
-    ],
+    "y",
+    # Of the last, half of the numbers are equal.
+    [Y, np.where(np.arange(300) < 40, -1e12, Y), np.where(np.arange(300) < 160, 7.0, Y)],
     ids=["normal", "outliers", "equal"],
 )
-def test_the_default_epsilon_is_a_tenth_of_the_robust_spread(y, spread):
-    if spread is None:
-        spread = 1.4826 * np.sort(np.abs(y - np.sort(y)[149]))[149]
+def test_the_default_epsilon_is_a_tenth_of_the_robust_spread(y):
+    spread = 1.4826 * np.sort(np.abs(y - np.sort(y)[149]))[149] or y.std()
     given = {**GIVEN, "C": 1e3, "tol": 1e-5}
     default = VoronoiSVR(300, **given).fit(X, y).predict(Q)
     expected = SVR(C=1e3, gamma=3.0, epsilon=spread / 10, tol=1e-5 * spread).fit(X, y)
@@ -105,32 +95,25 @@ def test_what_it_cannot_do_is_one_error(tmp_path):
     both = np.stack([Y, Y], axis=1)
     with pytest.raises(ParameterError, match=r"y has 2 columns.*squared_error"):
         VoronoiSVR(300, **GIVEN, C=1.0, store=tmp_path / "m").fit(X, both)
-    with pytest.raises(
-        ParameterError, match=r"epsilon=0.1 has no effect with loss='squared_error'"
-    ):
+    with pytest.raises(ParameterError, match=r"epsilon=0.1 has no effect .*'squared_error'"):
         VoronoiSVR(epsilon=0.1).fit(X, Y)
     with pytest.raises(ValueError, match="epsilon"):
         VoronoiSVR(**{**GIVEN, "epsilon": -1.0}).fit(X, Y)
 
 
 @pytest.mark.parametrize("C", [1.0, None])
-def test_numbers_within_the_tube_are_a_constant(C):
+def test_numbers_within_the_tube_and_equal_rows_are_a_constant(C):
     """As SVR's: no row has a coefficient, and the offset is between the least and the largest."""
     rows = RNG.random((60, 2))
     y = np.r_[RNG.uniform(0.0, 0.05, 30), 100.0 + RNG.uniform(0.0, 0.05, 30)]
     rows[30:] += 50.0
     model = VoronoiSVR(30, **GIVEN, C=C, epsilon=0.1).fit(rows, y)
-    for own in (slice(30), slice(30, 60)):
-        assert not len(SVR(C=1.0, gamma=3.0, epsilon=0.1).fit(rows[own], y[own]).support_)
     found = model.predict(rows)
     assert (np.abs(found - y) <= 0.1).all()
     assert len(set(found)) == 2
     assert model.fit_report_.n_support.tolist() == [0, 0]
     assert (model.fit_report_.n_trained > 0).all()
-
-
-def test_a_constant_is_the_median():
+    # Of equal rows it is the median.
     y = np.where(np.arange(300) < 100, 0.0, 7.0)
-    rows = np.ones((300, 2))
-    assert set(VoronoiSVR(**GIVEN, C=1.0).fit(rows, y).predict(rows)) == {7.0}
-    assert set(VoronoiSVR(**GIVEN, C=1.0).fit(X, np.full(300, 2.5)).predict(Q)) == {2.5}
+    for rows, own, constant in ((np.ones((300, 3)), y, 7.0), (X, np.full(300, 2.5), 2.5)):
+        assert set(VoronoiSVR(**GIVEN, C=1.0).fit(rows, own).predict(Q)) == {constant}

@@ -8,14 +8,10 @@ from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import assign_folds
 
 
-def oracle_of(X, codes, weights=None, n_folds=3, **kernel):
-    weights = np.ones(len(X)) if weights is None else weights
-    return naive.CellOracle(X, codes, weights, assign_folds(codes, n_folds, SEED), **kernel)
-
-
 def check_grid(X, codes, weights, gammas, costs, **kernel):
     """Every combination's error, the choice among them, and the chosen fold models' mean."""
-    oracle = oracle_of(X, codes, weights, **kernel)
+    own = np.ones(len(X)) if weights is None else weights
+    oracle = naive.CellOracle(X, codes, own, assign_folds(codes, 3, SEED), **kernel)
     options = {"kernel": kernel.get("name", "rbf"), "cv": 3, "tol": TIGHT}
     options["coef0"] = kernel.get("coef0", 0.0)
     errors = {}
@@ -38,51 +34,48 @@ def check_grid(X, codes, weights, gammas, costs, **kernel):
     return model
 
 
-def test_grid_equals_the_oracle():
-    X, codes = binary_cell(0)
-    check_grid(X, codes, None, (0.05, 0.5, 3.0), (0.3, 1.5, 8.0))
-
-
-def test_weighted_grid_equals_the_oracle():
-    X, codes = binary_cell(2)
-    weights = np.random.default_rng(2).uniform(0.2, 3.0, len(X))
-    model = check_grid(X, codes, weights, (0.05, 1.0), (0.1, 3.0))
-    plain = fit(X, codes, gamma=(0.05, 1.0), C=(0.1, 3.0), cv=3, tol=TIGHT)
-    assert model.report.validation_error != pytest.approx(plain.report.validation_error, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("n_classes", "seed"), [(3, 2), pytest.param(4, 0, marks=pytest.mark.slow)]
-)
-def test_multiclass_grid_equals_the_oracle(n_classes, seed):
-    X, codes = class_cell(n_classes, seed, m=60)
-    check_grid(X, codes, None, (0.05, 0.4), (0.3, 3.0))
-
-
-def test_weighted_multiclass_grid_with_a_class_of_fewer_rows_than_folds():
+def cell_of(name):
+    """Return (X, codes, weights or None, gammas, costs), and the kernel where it is another."""
+    rng = np.random.default_rng(2)
+    if name == "two classes":
+        return *binary_cell(0), None, (0.05, 0.5, 3.0), (0.3, 1.5, 8.0)
+    if name == "weighted":
+        return *binary_cell(2), rng.uniform(0.2, 3.0, 60), (0.05, 1.0), (0.1, 3.0)
+    if name in ("linear", "poly"):
+        return *binary_cell(2), None, (1.0 if name == "linear" else 0.1,), (0.02, 1.0)
+    if name != "few of a class":
+        n_classes, seed = (3, 2) if name == "three classes" else (4, 0)
+        return *class_cell(n_classes, seed, m=60), None, (0.05, 0.4), (0.3, 3.0)
+    # A class of fewer rows than folds.
     X, codes = class_cell(3, seed=3, m=60)
     codes[[10, 40]] = 9
-    weights = np.random.default_rng(4).uniform(0.2, 3.0, len(X))
-    check_grid(X, codes, weights, (0.3,), (0.1, 3.0))
+    return X, codes, np.random.default_rng(4).uniform(0.2, 3.0, 60), (0.3,), (0.1, 3.0)
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(
-    ("gamma", "kernel"), [(1.0, {"name": "linear"}), (0.1, {"name": "poly", "coef0": 1.0})]
+    "name",
+    [
+        *("two classes", "weighted", "linear", "poly", "three classes", "few of a class"),
+        pytest.param("four classes", marks=pytest.mark.slow),
+    ],
 )
-def test_grid_of_other_kernels(gamma, kernel):
-    X, codes = binary_cell(2)
-    check_grid(X, codes, None, (gamma,), (0.02, 1.0), **kernel)
+def test_a_grid_equals_the_oracle(name):
+    kernels = {"linear": {"name": "linear"}, "poly": {"name": "poly", "coef0": 1.0}}
+    X, codes, weights, gammas, costs = cell_of(name)
+    model = check_grid(X, codes, weights, gammas, costs, **kernels.get(name, {}))
+    if name == "weighted":
+        plain = fit(X, codes, gamma=gammas, C=costs, cv=3, tol=TIGHT).report.validation_error
+        assert model.report.validation_error != pytest.approx(plain, rel=1e-3)
 
 
 def test_one_class_is_a_constant():
     X, _ = binary_cell()
     model = fit(X, np.full(len(X), 6))
-    assert model.classes.tolist() == [6]
-    assert len(model.rows) == 0
+    assert (model.classes.tolist(), len(model.rows)) == ([6], 0)
     np.testing.assert_array_equal(cell_scores(model, X), 0.0)
-    assert model.report.n_classes == 1
-    assert model.report.n_rows == len(X)
-    assert model.report.n_trained == 0
+    report = model.report
+    assert (report.n_classes, report.n_rows, report.n_trained) == (1, len(X), 0)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -92,8 +85,8 @@ def test_fewer_rows_than_folds_are_dealt_a_row_a_fold(n_classes):
     assert len(few.classes) == n_classes
     for name in ("rows", "coef", "intercepts", "classes", "class_ptr"):
         np.testing.assert_array_equal(getattr(few, name), getattr(own, name))
-    assert few.report.validation_error == own.report.validation_error
-    assert (few.report.C, few.report.gamma) == (own.report.C, own.report.gamma)
+    for name in ("C", "gamma", "validation_error"):
+        assert getattr(few.report, name) == getattr(own.report, name)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
@@ -124,39 +117,29 @@ def test_ties_go_to_the_widest_kernel_and_then_to_the_smallest_C():
 
 def test_edge_names_the_axes_chosen_at_their_ends():
     X, codes = binary_cell(0)
-    inside = fit(X, codes, gamma=(1e-6, 1.0, 1e4), C=(1.0,), cv=3)
-    assert inside.report.gamma == 1.0
-    assert inside.report.edge == ""
-    last = fit(X, codes, gamma=(1e-6, 1.0), C=(1.0,), cv=3)
-    assert last.report.gamma == 1.0
-    assert last.report.edge == "gamma"
-    first = fit(X, codes, gamma=(1e4, 1.0), C=(1.0,), cv=3)
-    assert first.report.edge == "gamma"
+    one = {"C": (1.0,), "cv": 3}
+    for gamma, edge in (((1e-6, 1.0, 1e4), ""), ((1e-6, 1.0), "gamma"), ((1e4, 1.0), "gamma")):
+        report = fit(X, codes, gamma=gamma, **one).report
+        assert (report.gamma, report.edge) == (1.0, edge)
     separable = np.where(X[:, 0] > 2, 1, 0)
     X[:, 0] += 3 * separable
-    both = fit(X, separable, gamma=(0.1, 1.0), C=(1.0, 2.0), cv=3)
-    assert both.report.edge == "C gamma"
-    of_costs = fit(X, separable, gamma=(0.1,), C=(1.0, 2.0), cv=3)
-    assert of_costs.report.edge == "C"
+    for gamma, edge in (((0.1, 1.0), "C gamma"), ((0.1,), "C")):
+        assert fit(X, separable, gamma=gamma, C=(1.0, 2.0), cv=3).report.edge == edge
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_features_offset_by_a_million_give_the_same_model(kernel, dtype):
     X, codes = binary_cell(9)
-    X = np.round(X * 16) / 16
-    options = {"kernel": kernel, "C": (0.1, 1.0), "cv": 3, "tol": TIGHT}
-    if kernel == "rbf":
-        options["gamma"] = (0.2, 1.0)
-    near = fit(X, codes, **options)
-    far = fit((X + 1e6).astype(dtype), codes, **options)
-    assert (far.report.C, far.report.gamma) == (near.report.C, near.report.gamma)
-    assert far.report.validation_error == near.report.validation_error
+    X, X_query = np.round(X * 16) / 16, np.round(queries(X) * 16) / 16
+    gamma = (0.2, 1.0) if kernel == "rbf" else None
+    options = {"kernel": kernel, "gamma": gamma, "C": (0.1, 1.0), "cv": 3, "tol": TIGHT}
+    near, far = fit(X, codes, **options), fit((X + 1e6).astype(dtype), codes, **options)
+    for name in ("C", "gamma", "validation_error"):
+        assert getattr(far.report, name) == getattr(near.report, name)
     assert far.report.radius == pytest.approx(near.report.radius, rel=1e-6)
-    X_query = np.round(queries(X) * 16) / 16
-    np.testing.assert_allclose(
-        cell_scores(far, (X_query + 1e6).astype(dtype)), cell_scores(near, X_query), atol=5e-3
-    )
+    found = cell_scores(far, (X_query + 1e6).astype(dtype))
+    np.testing.assert_allclose(found, cell_scores(near, X_query), atol=5e-3)
 
 
 # Of the last two, squares are beyond float32.
@@ -164,13 +147,11 @@ def test_features_offset_by_a_million_give_the_same_model(kernel, dtype):
 def test_the_own_grid_knows_no_unit(exponent):
     unit = 2.0**exponent
     X, codes = binary_cell(10, m=30)
-    one = fit(X, codes, C=(1.0,), cv=3)
-    other = fit(X * unit, codes, C=(1.0,), cv=3)
+    one, other = (fit(X * by, codes, C=(1.0,), cv=3) for by in (1.0, unit))
     assert other.report.validation_error == pytest.approx(one.report.validation_error)
     assert other.report.gamma * unit**2 == pytest.approx(one.report.gamma, rel=1e-5)
-    np.testing.assert_allclose(
-        cell_scores(other, queries(X) * unit), cell_scores(one, queries(X)), atol=1e-3
-    )
+    found = cell_scores(other, queries(X) * unit)
+    np.testing.assert_allclose(found, cell_scores(one, queries(X)), atol=1e-3)
 
 
 @pytest.mark.parametrize(("n_classes", "n_pairs"), [(2, 1), (3, 3)])
@@ -188,20 +169,12 @@ def test_the_report_counts(n_classes, n_pairs):
     assert report.seconds > 0
 
 
-# With an offset
-
-
 def test_offset_of_fold_models_is_their_mean():
     X, y = binary_cell(m=90)
     options = {"gamma": (0.5,), "C": (2.0,), "cv": 3, "tol": TIGHT, "fit_intercept": True}
     model = fit(X, y, **options)
-    folds = assign_folds(y, 3, SEED)
-    center = X.mean(axis=0)
-    X_query = queries(X)
-    expected = [
-        SVC(gamma=0.5, C=2.0, tol=1e-8)
-        .fit((X - center)[folds != fold], y[folds != fold])
-        .decision_function(X_query - center)
-        for fold in range(3)
-    ]
-    np.testing.assert_allclose(cell_scores(model, X_query), np.mean(expected, axis=0), atol=5e-3)
+    svc, folds, expected = SVC(gamma=0.5, C=2.0, tol=1e-8), assign_folds(y, 3, SEED), []
+    for fold in range(3):
+        svc.fit(X[folds != fold], y[folds != fold])
+        expected.append(svc.decision_function(queries(X)) / 3)
+    np.testing.assert_allclose(cell_scores(model, queries(X)), np.sum(expected, axis=0), atol=5e-3)

@@ -44,9 +44,11 @@ def test_a_cell_equals_the_oracle():
 
 
 @pytest.mark.parametrize("kernel", few(["rbf", "laplacian", "exponential", "poly", "linear"], 3))
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_a_cell_equals_that_of_the_whole_matrix(n_classes, kernel):
-    X, codes = binary_cell(1, m=90) if n_classes == 2 else class_cell(n_classes, 1, m=120)
+@pytest.mark.parametrize("data", ["2 classes", "4 classes", "copies", "copies of other labels"])
+def test_a_cell_equals_that_of_the_whole_matrix(data, kernel):
+    X, codes = class_cell(4, 1, m=120) if data == "4 classes" else binary_cell(1, m=90)
+    if "copies" in data:
+        X, codes = np.r_[X, X], np.r_[codes, codes if data == "copies" else 5 - codes]
     options = {**GRID, "kernel": kernel, "coef0": 1.0, "degree": 2}
     if not find_kernel(kernel).has_width:
         options["gamma"] = (0.05,)
@@ -62,18 +64,6 @@ def test_the_room_changes_no_bit():
     for model in models[1:]:
         for name in ("rows", "coef", "center"):
             np.testing.assert_array_equal(getattr(model, name), getattr(models[0], name))
-
-
-@pytest.mark.parametrize("same", [True, False])
-def test_equal_rows_of_equal_and_of_other_labels(same):
-    X, codes = binary_cell(5, m=60)
-    X = np.r_[X, X]
-    codes = np.r_[codes, codes if same else 5 - codes]
-    whole = fit(X, codes, **GRID)
-    check_equal(fit(X, codes, cache_size=TINY, **GRID), whole, X)
-
-
-# Rows of K
 
 
 @pytest.mark.parametrize("name", ["rbf", "laplacian", "poly"])

@@ -34,15 +34,8 @@ def test_decisions_are_those_of_scikit_learn(kernel, n_classes, weighted):
     weights = np.random.default_rng(0).uniform(0.2, 3.0, len(X)) if weighted else None
     options = KERNELS[kernel]
     model, support = fit(X, y, weights, tol=1e-5, **options)
-    svc = SVC(
-        C=10.0,
-        kernel=kernel,
-        gamma=(options["gamma"] or (1.0,))[0],
-        degree=options.get("degree", 3),
-        coef0=options.get("coef0", 0.0),
-        tol=1e-5,
-        decision_function_shape="ovo",
-    ).fit(X, y, weights)
+    peers = {**options, "gamma": (options["gamma"] or (1.0,))[0]}
+    svc = SVC(C=10.0, tol=1e-5, decision_function_shape="ovo", **peers).fit(X, y, weights)
     expected = svc.decision_function(QUERIES).reshape(len(QUERIES), -1)
     if n_classes > 2:
         # scikit-learn's speak for the first class of a pair.
@@ -115,23 +108,18 @@ def test_a_solve_that_is_given_up_is_counted(monkeypatch):
     assert model.report.n_steps == 21
 
 
-@pytest.mark.parametrize("far", [0.0, 1e6])
-def test_far_from_0(far):
+def test_far_from_0():
     X, y = checkers(300)
-    near, _ = fit(X, y, tol=1e-6)
-    moved, _ = fit(X + far, y, tol=1e-6)
-    np.testing.assert_allclose(
-        decide_pairs(moved, QUERIES + far), decide_pairs(near, QUERIES), atol=1e-3
-    )
+    near, moved = (fit(X + by, y, tol=1e-6)[0] for by in (0.0, 1e6))
+    found = decide_pairs(moved, QUERIES + 1e6)
+    np.testing.assert_allclose(found, decide_pairs(near, QUERIES), atol=1e-3)
 
 
 @pytest.mark.parametrize("equal", ["classes", "rows"])
 def test_what_cannot_be_told_apart_is_a_constant(equal):
     X, y = checkers(30)
-    if equal == "classes":
-        y = np.full(30, 2)
-    else:
-        X, y = np.full((30, 2), 0.1), np.repeat([2, 1], [20, 10])
+    same = np.full((30, 2), 0.1), np.repeat([2, 1], [20, 10])
+    X, y = (X, np.full(30, 2)) if equal == "classes" else same
     model, support = fit(X, y)
     assert model.classes.tolist() == [2]
     assert (len(support), model.report.n_support, len(model.rows)) == (0, 0, 0)

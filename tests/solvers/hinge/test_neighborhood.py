@@ -1,5 +1,6 @@
 """Models of neighborhoods and the errors of their candidates against scikit-learn's SVC."""
 
+import naive
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
@@ -20,6 +21,8 @@ SOLVER = HingeNeighborhoods()
 SEED = (7, 3, 3)
 REPORT = CellReport(5, 2, 0, 0, 0.0, n_read=9)
 TIGHT = 1e-7
+OVO = {"decision_function_shape": "ovo"}
+POWERS = {"degree": 2, "coef0": 1.0}
 
 
 def neighborhood_of(n_classes, seed=0, m=48, d=2):
@@ -31,33 +34,23 @@ def neighborhood_of(n_classes, seed=0, m=48, d=2):
     return X + 3.0, 2 * codes + 1
 
 
-def spec_of(**options):
-    return SolverSpec(
-        **{
-            "tol": TIGHT,
-            "cv": 3,
-            "search": "full",
-            "fit_intercept": True,
-            "clipped_gap": False,
-            **options,
-        }
-    )
-
-
-def fit(X, codes, weights=None, n_inner=None, percentiles=None, **options):
+def near_of(X, codes, weights=None, n_inner=None, percentiles=None, **options):
+    own = {"tol": TIGHT, "cv": 3, "search": "full", "fit_intercept": True, "clipped_gap": False}
     weights = np.ones(len(X)) if weights is None else weights
     n_inner = len(X) // 2 if n_inner is None else n_inner
-    spec = spec_of(**options)
-    near = Neighborhood(X, codes, weights, n_inner, spec, percentiles, SEED)
-    return SOLVER.fit_neighborhood(near, REPORT)
+    spec = SolverSpec(**{**own, **options})
+    return Neighborhood(X, codes, weights, n_inner, spec, percentiles, SEED)
 
 
-def errors_of(X, codes, weights=None, n_inner=None, percentiles=None, **options):
-    weights = np.ones(len(X)) if weights is None else weights
-    n_inner = len(X) // 2 if n_inner is None else n_inner
-    near = Neighborhood(X, codes, weights, n_inner, spec_of(**options), percentiles, SEED)
+def fit(*args, **options):
+    return SOLVER.fit_neighborhood(near_of(*args, **options), REPORT)
+
+
+def errors_of(*args, judged_weight=None, **options):
+    near = near_of(*args, **options)
     judged = SOLVER.grid_errors(near)
-    np.testing.assert_allclose(judged[..., 1], weights[:n_inner].sum(), rtol=1e-6)
+    weight = near.weights[: near.n_inner].sum() if judged_weight is None else judged_weight
+    np.testing.assert_allclose(judged[..., 1], weight, rtol=1e-6)
     return judged[..., 0] / judged[..., 1]
 
 
@@ -77,19 +70,16 @@ def check_decisions(model, peer, X_query):
     np.testing.assert_allclose(decide_pairs(model, X_query), expected, atol=1e-3)
 
 
-# One candidate
-
-
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kernel", few(["rbf", "poly", "linear"], 2))
 def test_one_candidate_equals_svc(kernel, n_classes, weighted):
     X, codes = neighborhood_of(n_classes)
     weights = np.random.default_rng(1).uniform(0.2, 3.0, len(X)) if weighted else None
-    parameters = {"kernel": kernel, "degree": 2, "coef0": 1.0}
+    parameters = {"kernel": kernel, **POWERS}
     C, gamma = (0.5, 0.1) if kernel == "poly" else (2.0, 0.4)
     model = fit(X, codes, weights, C=(C,), gamma=(gamma,), **parameters)
-    peer = SVC(C=C, gamma=gamma, tol=1e-9, decision_function_shape="ovo", **parameters)
+    peer = SVC(C=C, gamma=gamma, tol=1e-9, **OVO, **parameters)
     check_decisions(model, peer.fit(X, codes, weights), queries_around(X))
     assert np.abs(model.intercepts).max() > 1e-2
     if weighted:
@@ -97,9 +87,6 @@ def test_one_candidate_equals_svc(kernel, n_classes, weighted):
             check_decisions(model, peer.fit(X, codes), queries_around(X))
     # Only "poly" depends on the origin.
     assert model.center.any() == (kernel != "poly")
-
-
-# Models without training
 
 
 @pytest.mark.parametrize("percentiles", [None, (90.0, 10.0)])
@@ -131,39 +118,27 @@ def answers(model, X):
     return set(model.classes[places].tolist())
 
 
-# Errors of candidates
-
-
 def errors_in_turn(X, codes, weights, n_inner, gammas, costs, cv=3, **parameters):
     """Train an SVC on all rows but one inner fold's, candidate by candidate; judge that fold.
 
-    Returns
-    -------
-    errors : array (n_gammas, n_costs)
-    closest : float. The smallest absolute decision that they rest on.
+    Return errors (n_gammas, n_costs), and the smallest absolute decision that they rest on.
     """
     folds = np.full(len(X), -1)
     folds[:n_inner] = assign_folds(codes[:n_inner], cv, SEED)
-    errors, closest = np.empty((len(gammas), len(costs))), np.inf
+    errors, closest = np.zeros((len(gammas), len(costs))), np.inf
     for g, i in np.ndindex(errors.shape):
-        peer = SVC(C=costs[i], gamma=gammas[g], tol=1e-8, **parameters)
-        peer.decision_function_shape = "ovo"
-        wrong = 0.0
+        peer = SVC(C=costs[i], gamma=gammas[g], tol=1e-8, **OVO, **parameters)
         for fold in np.unique(folds[folds >= 0]):
             held, kept = folds == fold, folds != fold
-            if len(np.unique(codes[kept])) == 1:
-                answered = np.full(held.sum(), codes[kept][0])
-            else:
-                peer.fit(X[kept], codes[kept], weights[kept])
-                closest = min(closest, np.abs(decisions_of(peer, X[held])).min())
-                peer.decision_function_shape = "ovr"
-                scores = peer.decision_function(X[held])
-                peer.decision_function_shape = "ovo"
-                place = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-                answered = peer.classes_[place]
-            wrong += weights[held][answered != codes[held]].sum()
-        errors[g, i] = wrong / weights[:n_inner].sum()
-    return errors, closest
+            answered = codes[kept][0]
+            if len(np.unique(codes[kept])) > 1:
+                values = decisions_of(peer.fit(X[kept], codes[kept], weights[kept]), X[held])
+                closest = min(closest, np.abs(values).min())
+                n_classes = len(peer.classes_)
+                places = [naive.one_vs_one_winner(row, n_classes) for row in values]
+                answered = peer.classes_[places]
+            errors[g, i] += weights[held][answered != codes[held]].sum()
+    return errors / weights[:n_inner].sum(), closest
 
 
 def check_errors(X, codes, weights, n_inner, gammas, costs, percentiles=None, **parameters):
@@ -179,28 +154,25 @@ def check_errors(X, codes, weights, n_inner, gammas, costs, percentiles=None, **
     return errors
 
 
+GRIDS = {
+    **{f"{n} classes": (n, 10, (0.05, 1.0), (0.3, 3.0, 20.0), {}) for n in (2, 3)},
+    "linear": (2, 4, (0.1,), (0.01, 2.0), {"kernel": "linear"}),
+    "poly": (2, 4, (0.1,), (0.01, 2.0), {"kernel": "poly", **POWERS}),
+    "widths": (2, 5, (), (0.5, 4.0), {"percentiles": (90.0, 50.0, 1.0)}),
+}
+
+
+@pytest.mark.always
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_errors_of_a_grid(n_classes, weighted):
-    X, codes = neighborhood_of(n_classes, seed=10)
+@pytest.mark.parametrize("name", GRIDS)
+def test_errors_of_a_grid(name, weighted):
+    n_classes, seed, gammas, costs, options = GRIDS[name]
+    X, codes = neighborhood_of(n_classes, seed)
     weights = np.random.default_rng(1).uniform(0.2, 3.0, len(X)) if weighted else None
-    errors = check_errors(X, codes, weights, 20, (0.05, 1.0), (0.3, 3.0, 20.0))
-    assert len(set(errors.ravel().tolist())) > 1
-
-
-@pytest.mark.parametrize("kernel", ["linear", "poly"])
-def test_errors_of_other_kernels(kernel):
-    X, codes = neighborhood_of(2, seed=4)
-    parameters = {"kernel": kernel, "degree": 2, "coef0": 1.0}
-    errors = check_errors(X, codes, None, 20, (0.1,), (0.01, 2.0), **parameters)
-    assert len(set(errors.ravel().tolist())) > 1
-
-
-def test_errors_of_widths_from_the_distances():
-    X, codes = neighborhood_of(2, seed=5)
-    percentiles = (90.0, 50.0, 1.0)
-    gammas = np.percentile(pdist(X), percentiles) ** -2.0
-    errors = check_errors(X, codes, None, 24, gammas, (0.5, 4.0), percentiles)
+    if name == "widths":
+        gammas = np.percentile(pdist(X), options["percentiles"]) ** -2.0
+    n_inner = 24 if name == "widths" else 20
+    errors = check_errors(X, codes, weights, n_inner, gammas, costs, **options)
     assert len(set(errors.ravel().tolist())) > 1
 
 
@@ -209,18 +181,12 @@ def test_errors_of_widths_from_the_distances():
 def test_a_class_of_one_row(n_classes, row):
     X, codes = neighborhood_of(max(n_classes - 1, 1), seed=2)
     codes[row] = 9
-    if n_classes == 2:
-        errors = check_errors(X, codes, None, 20, (0.4, 3.0), (1.0, 10.0))
-        # Where the one row is held out, nothing speaks for its class.
-        assert (errors.min() > 0) == (row < 20)
-    else:
-        check_errors(X, codes, None, 20, (0.4, 3.0), (1.0, 10.0))
+    errors = check_errors(X, codes, None, 20, (0.4, 3.0), (1.0, 10.0))
+    # Where the one row is held out, nothing speaks for its class.
+    assert n_classes > 2 or (errors.min() > 0) == (row < 20)
     model = fit(X, codes, n_inner=20, C=(1.0, 10.0), gamma=(0.4, 3.0))
     assert len(model.classes) == n_classes
     assert model.classes[-1] == 9
-
-
-# The choice among candidates
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -233,7 +199,7 @@ def test_the_best_candidate_is_trained_on_all_rows(n_classes):
     gamma = np.percentile(pdist(X), percentiles[g]) ** -2.0
     assert (model.report.C, model.report.gamma) == (costs[i], pytest.approx(gamma, rel=1e-5))
     assert model.report.validation_error == errors[g, i] < errors.max()
-    peer = SVC(C=costs[i], gamma=gamma, tol=1e-9, decision_function_shape="ovo").fit(X, codes)
+    peer = SVC(C=costs[i], gamma=gamma, tol=1e-9, **OVO).fit(X, codes)
     check_decisions(model, peer, queries_around(X))
 
 
@@ -252,17 +218,13 @@ def test_copies_equal_an_svc_of_all_of_them(kernel, n_classes):
     X, codes = neighborhood_of(n_classes)
     # Three rows of another class where there is a row already.
     X, codes = np.r_[X, X[:3]], np.r_[codes, np.where(codes[:3] == 1, 3, 1)]
-    many_X, many_codes, often = repeated(X, codes)
-    parameters = {"kernel": kernel, "degree": 2, "coef0": 1.0}
-    model = fit(many_X, many_codes, C=(0.5,), gamma=(0.1,), **parameters)
-    peer = SVC(C=0.5, gamma=0.1, tol=1e-10, decision_function_shape="ovo", **parameters)
+    many_X, many_codes, _ = repeated(X, codes)
+    model = fit(many_X, many_codes, C=(0.5,), gamma=(0.1,), kernel=kernel, **POWERS)
+    peer = SVC(C=0.5, gamma=0.1, tol=1e-10, kernel=kernel, **OVO, **POWERS)
     expected = decisions_of(peer.fit(many_X, many_codes), queries_around(X))
     found = decide_pairs(model, queries_around(X))
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
     assert len(model.rows) <= len(X) < len(many_X) == model.report.n_rows
-    weighted = SVC(C=0.5, gamma=0.1, tol=1e-10, decision_function_shape="ovo", **parameters)
-    same = decisions_of(weighted.fit(X, codes, often), queries_around(X))
-    np.testing.assert_allclose(expected, same, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -272,13 +234,9 @@ def test_errors_of_copies_are_those_of_weighted_rows(n_classes):
     options = {"C": (0.5, 4.0), "gamma": (0.4, 10.0)}
     # The inner rows end between two copies: the row is an inner one, with all its copies.
     n_inner = int(often[:20].sum()) - int(often[19]) + 1
-    near = Neighborhood(
-        many_X, many_codes, np.ones(len(many_X)), n_inner, spec_of(**options), None, SEED
-    )
-    judged = SOLVER.grid_errors(near)
-    np.testing.assert_allclose(judged[..., 1], often[:20].sum())
+    found = errors_of(many_X, many_codes, None, n_inner, judged_weight=often[:20].sum(), **options)
     expected = errors_of(X, codes, often.astype(float), 20, **options)
-    np.testing.assert_array_equal(judged[..., 0] / judged[..., 1], expected)
+    np.testing.assert_array_equal(found, expected)
     assert (expected > 0).all()
 
 
@@ -297,9 +255,7 @@ def test_no_row_is_judged_by_a_model_that_knows_its_copy(times):
 def test_the_probability_of_a_label_counts_copies():
     X, codes = neighborhood_of(2)
     many_X, many_codes, often = repeated(X, codes)
-    spec = spec_of(C=(2.0,), gamma=(0.4,))
-    n_rows = len(many_X)
-    near = Neighborhood(many_X, many_codes, np.ones(n_rows), n_rows, spec, None, SEED)
+    near = near_of(many_X, many_codes, n_inner=len(many_X), C=(2.0,), gamma=(0.4,))
     found = label_probability(fit_label(near, 1), X[4] + 0.1)
     mine = (codes == 1).astype(int)
     folds = assign_folds(mine, 3, SEED)

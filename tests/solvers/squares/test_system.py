@@ -24,7 +24,7 @@ KERNELS = [*DISTANCES, KernelSpec("poly", 0.2, 2, 1.0)]
 
 def gram(kernel, rows=A):
     rows = rows.astype(np.float64)
-    if kernel in DISTANCES or kernel.name == "rbf":
+    if kernel.name in ("rbf", "exponential", "laplacian"):
         return values_at(rows, rows, kernel)
     return (kernel.gamma * rows @ rows.T + kernel.coef0) ** kernel.degree
 
@@ -34,6 +34,14 @@ def values_at(points, rows, kernel):
         squared = ((points[:, None] - rows) ** 2).sum(axis=2)
         return np.exp(-kernel.gamma * np.sqrt(squared))
     return pairwise_kernels(points, rows, metric=kernel.name, gamma=kernel.gamma)
+
+
+def exact_held_out(K, targets, ridges, offset=False):
+    inverse = np.linalg.inv(K + np.diag(ridges))
+    if offset:
+        ones = inverse.sum(axis=1)
+        inverse -= np.outer(ones, ones) / ones.sum()
+    return targets - inverse @ targets / np.diagonal(inverse)[:, None]
 
 
 @pytest.fixture
@@ -77,12 +85,7 @@ def test_float32_keeps_the_digits_that_matter(offset, ridge):
     found = own.solve(targets, ridges, offset=offset, held_out=True)
     assert found.held_out.dtype == np.float64
     assert (found.alpha.dtype == np.float32) == (not may_need_float64(ridge, len(rows)))
-    K = gram(own._spec, rows) + np.diag(ridges)
-    inverse = np.linalg.inv(K)
-    if offset:
-        ones = inverse.sum(axis=1)
-        inverse -= np.outer(ones, ones) / ones.sum()
-    exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
+    exact = exact_held_out(gram(own._spec, rows), targets, ridges, offset)
     assert np.abs(found.held_out - exact).max() < 0.02
 
 
@@ -100,22 +103,19 @@ def test_a_rough_kernel_needs_no_float64_unless_rows_are_near(kernel, near):
     ridges = np.full(len(rows), 1e-5)
     found = System(rows, spec).solve(targets, ridges, held_out=True)
     assert found.alpha.dtype == (np.float32 if near is None else np.float64)
-    K = values_at(rows.astype(np.float64), rows.astype(np.float64), spec)
-    inverse = np.linalg.inv(K + np.diag(ridges))
-    exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
+    exact = exact_held_out(gram(spec, rows), targets, ridges)
     assert np.abs(found.held_out - exact).max() < 0.02
 
 
 @pytest.mark.usefixtures("in_float64")
-@pytest.mark.parametrize(
-    "rows", [[0, 7, 59], [5, 3], [58, 59], range(20, 60), range(1, 60), [59], []]
-)
-def test_some_rows_are_held_out_as_all_are(rows):
-    rows = np.array(rows, np.int64)
-    whole = System(A, KERNELS[0]).solve(Y, RIDGE / W, offset=True, held_out=True)
-    found = System(A, KERNELS[0]).solve(Y, RIDGE / W, offset=True, held_out=rows)
-    np.testing.assert_allclose(found.inverse, whole.inverse[rows], rtol=1e-9)
-    np.testing.assert_allclose(found.held_out, whole.held_out[rows], rtol=1e-7, atol=1e-9)
+def test_some_rows_are_held_out_as_all_are():
+    problem = Y, RIDGE / W
+    whole = System(A, KERNELS[0]).solve(*problem, offset=True, held_out=True)
+    for rows in [[0, 7, 59], [5, 3], [58, 59], range(20, 60), range(1, 60), [59], []]:
+        rows = np.array(rows, np.int64)
+        found = System(A, KERNELS[0]).solve(*problem, offset=True, held_out=rows)
+        np.testing.assert_allclose(found.inverse, whole.inverse[rows], rtol=1e-9)
+        np.testing.assert_allclose(found.held_out, whole.held_out[rows], rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("spread", [1.0, 30.0])
@@ -125,9 +125,9 @@ def test_kernels_without_a_unit_diagonal_keep_their_digits(kernel, ridge, spread
     # A ridge that is large beside the number of rows is nothing beside squares of features.
     rows = (np.random.default_rng(1).normal(size=(400, 5)) * spread).astype(np.float32)
     targets = signs_of((rows[:, 0] * rows[:, 1] > 0).astype(int), 2)
-    found = System(rows, kernel).solve(targets, np.full(len(rows), ridge), held_out=True)
-    inverse = np.linalg.inv(gram(kernel, rows) + ridge * np.eye(len(rows)))
-    exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
+    ridges = np.full(len(rows), ridge)
+    found = System(rows, kernel).solve(targets, ridges, held_out=True)
+    exact = exact_held_out(gram(kernel, rows), targets, ridges)
     assert np.abs(found.held_out - exact).max() < 0.02
 
 
@@ -135,19 +135,14 @@ def test_a_ridge_that_float64_would_lose_is_refused():
     # It has a factor, of pivots that rounding made up.
     rows = RNG.normal(size=(400, 8)).astype(np.float32)
     targets = signs_of((rows[:, 0] > 0).astype(int), 2)
-    system = System(rows, KernelSpec("linear"))
     with pytest.raises(ParameterError, match="in a cell of 400 rows this is a ridge of 1e-13"):
-        system.solve(targets, np.full(len(rows), 1e-13))
+        System(rows, KernelSpec("linear")).solve(targets, np.full(400, 1e-13))
     # Rows far from each other need no ridge.
     far = System(rows, KernelSpec("rbf", 10.0))
-    assert np.isfinite(far.solve(targets, np.full(len(rows), 2e-16)).alpha).all()
-
-
-def test_no_ridge_is_refused_not_enlarged():
+    assert np.isfinite(far.solve(targets, np.full(400, 2e-16)).alpha).all()
+    rows, targets = np.tile(A, (2, 1)), np.tile(Y, (2, 1))
     with pytest.raises(ParameterError, match=r"times a row's weight is .* Lower C or the weights"):
-        System(np.repeat(A, 2, axis=0), KERNELS[0]).solve(
-            np.repeat(Y, 2, axis=0), np.full(2 * M, 1e-30)
-        )
+        System(rows, KERNELS[0]).solve(targets, np.full(2 * M, 1e-30))
 
 
 def test_merging_keeps_the_solution_and_the_order_of_first_rows():
@@ -173,12 +168,9 @@ def test_derivatives_by_factors_equal_finite_differences(kernel):
     weights += weights.T
     expected = np.zeros(3)
     for j in range(3):
-        sides = []
         for move in (step, -step):
-            scaled = rows.copy()
-            scaled[:, j] *= np.exp(move)
-            sides.append((weights * values_at(scaled, scaled, kernel)).sum())
-        expected[j] = (sides[0] - sides[1]) / (2 * step)
+            scaled = rows * np.exp(move * np.eye(3)[j])
+            expected[j] += (weights * values_at(scaled, scaled, kernel)).sum() / (2 * move)
     K, of_kernel = values_at(rows, rows, kernel), find_kernel(kernel.name)
     found = of_kernel.scale_slopes(rows, weights, K, kernel)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
@@ -203,19 +195,14 @@ def test_derivatives_of_the_leave_one_out_error_equal_finite_differences(
     assert slopes.dtype == dtype
 
     def error_of(K):
-        G = np.linalg.inv(K + np.diag(ridges))
-        if offset:
-            G -= np.outer(G.sum(axis=1), G.sum(axis=1)) / G.sum()
-        return weights @ ((G @ Y / np.diag(G)[:, None]) ** 2).sum(axis=1)
+        return weights @ ((Y - exact_held_out(K, Y, ridges, offset)) ** 2).sum(axis=1)
 
     assert error == pytest.approx(error_of(K), rel=1e-2)
-    # Along themselves, where the error changes most.
-    move, step = slopes / np.linalg.norm(slopes), 1e-3 * ridge
-    expected = (error_of(K + step * move) - error_of(K - step * move)) / (2 * step)
-    assert (slopes * move).sum() == pytest.approx(expected, rel=1e-2)
-    # And no other values change it: another direction, of slopes that do not cancel.
-    other = np.abs(rng.normal(size=(M, M))) * slopes
-    other = (other + other.T) / np.linalg.norm(other)
-    expected = (error_of(K + step * other) - error_of(K - step * other)) / (2 * step)
-    assert (slopes * other).sum() == pytest.approx(expected, rel=1e-2)
+    # Along themselves, where the error changes most, and in another direction, of slopes that do
+    # not cancel: no other values change it.
+    other, step = np.abs(rng.normal(size=(M, M))) * slopes, 1e-3 * ridge
+    for move in (slopes, other + other.T):
+        move = move / np.linalg.norm(move)
+        expected = (error_of(K + step * move) - error_of(K - step * move)) / (2 * step)
+        assert (slopes * move).sum() == pytest.approx(expected, rel=1e-2)
     np.testing.assert_array_equal(slopes, slopes.T)
