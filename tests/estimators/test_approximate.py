@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 from support import checkers, python_env
 
-from daskls import (
-    KNNSVC,
-    FalkSVC,
-    FalkSVR,
-    KernelKNNClassifier,
-    KernelKNNRegressor,
-    ParameterError,
-)
+from daskls import KNNSVC, FalkSVC, FalkSVR, KernelKNNClassifier, KernelKNNRegressor
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes
 from daskls.methods.neighborhoods.method import KNN
@@ -31,13 +24,6 @@ GIVEN = {
 }
 
 
-def test_the_parameters_have_no_effect_unseen():
-    with pytest.raises(ParameterError, match=r'n_groups=5 has no effect with neighbors="exact"'):
-        KernelKNNClassifier(n_groups=5).fit(X, Y)
-    with pytest.raises(ParameterError, match='Pass neighbors="exact", or another kernel'):
-        KernelKNNClassifier(kernel="poly", gamma=1.0, neighbors="approximate").fit(X, Y)
-
-
 def test_exact_neighbors_load_no_pynndescent():
     code = "import sys, daskls; daskls.KernelKNNClassifier(1).fit([[0.0], [1.0]], [0, 1])"
     code = f"{code}.predict([[0.0]]); assert 'pynndescent' not in sys.modules"
@@ -45,10 +31,7 @@ def test_exact_neighbors_load_no_pynndescent():
 
 
 # Rows, and k.
-ODD = {
-    "k above a quarter of a group": (X, 1900),
-    "equal rows": (np.ones((2000, 2)), 5),
-}
+ODD = {"k above a quarter of a group": (X, 1900), "equal rows": (np.ones((2000, 2)), 5)}
 
 
 @pytest.mark.slow

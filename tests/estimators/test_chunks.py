@@ -7,21 +7,9 @@ import naive
 import numpy as np
 import pytest
 from small import task_memory
-from support import (
-    MIB,
-    PAPERS,
-    SlowModel,
-    checkers,
-    path_of,
-)
+from support import MIB, PAPERS, SlowModel, checkers, path_of
 
-from daskls import (
-    DataError,
-    MemoryPlanError,
-    ParameterError,
-    RandomChunkSVC,
-    VoronoiSVC,
-)
+from daskls import DataError, MemoryPlanError, ParameterError, RandomChunkSVC, VoronoiSVC
 
 N = 900
 QUERIES = np.random.default_rng(7).random((300, 2))
@@ -98,7 +86,6 @@ def test_indecision_refuses_what_has_no_answer():
 
 X, Y = checkers(400)
 PAPER = {**PAPERS, "random_state": 0, "cv": 3}
-OPTIONS = {"n_grid": [3, 5], "cache_size": 0.5, "scoring": "tpr_x_tnr"}
 OWN = {VoronoiSVC: {"cell_size": 120}, RandomChunkSVC: {"chunk_size": 120}}
 
 
@@ -112,27 +99,6 @@ def test_each_cell_searches_a_grid_of_so_many_values(kind):
         gammas, costs, _ = naive.grid_values(row.radius, row.n_rows, 2, 3, (3, 4))
         assert np.isclose(gammas, row.gamma, rtol=1e-9).sum() == 1
         assert np.isclose(costs, row.C, rtol=1e-9).sum() == 1
-
-
-NO_SHAPE = r"n_grid.*(at least 2|range \[2, inf\)|flat list)"
-REFUSED = [
-    *(({"n_grid": wrong}, NO_SHAPE) for wrong in ([3, 4, 5], [20, 1], "20")),
-    *(({"n_grid": 5, "C": 1.0, **own}, r"n_grid=5 has no effect: C is given.*Leave")
-      for own in ({"gamma": 1.0}, {"kernel": "linear"})),
-    *(({name: value, "loss": "squared_error"}, f"{name}=.* has no effect with loss='squared_error'")
-      for name, value in OPTIONS.items()),
-    ({"cache_size": 1.0, "fit_intercept": True}, r"cache_size=1\.0 is for SVMs without offset"),
-    ({"cache_size": 0}, "'cache_size' parameter"),
-    ({"scoring": "roc_auc"}, r"'scoring' parameter .*'tpr_x_tnr'"),
-]  # fmt: skip
-
-
-@pytest.mark.always
-@pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
-def test_what_cannot_be_is_one_error(params, message):
-    own = {} if "loss" in params else PAPER
-    with pytest.raises(ValueError, match=message):
-        VoronoiSVC(**{**own, **params}).fit(X, Y)
 
 
 GIVEN = {"C": [1.0, 30.0], "gamma": [5.0, 50.0], "tol": 1e-6}

@@ -9,9 +9,9 @@ from falks import nearest_rows
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 from sklearn.svm import SVC
-from support import checkers, load_real
+from support import load_real
 
-from daskls import KNNSVC, KNNSVMNoiseFilter, ParameterError
+from daskls import KNNSVC, KNNSVMNoiseFilter
 from daskls.kernels.steps import UNCLIPPED
 from daskls.methods.predict import PROBABILITIES, predict_block
 from daskls.solvers.grid import assign_folds
@@ -184,14 +184,3 @@ def test_neighbors_of_one_class_are_certain(tmp_path):
     found = da.from_zarr(str(tmp_path / "p")).compute()
     np.testing.assert_allclose(found, [[0.0, 0.5, 0.5]] * 3)
     assert predict_block(X[:1], model._handle, PROBABILITIES).shape == (1, 3)
-
-
-def test_what_a_selection_cannot_do_is_refused():
-    estimator = KNNSVC
-    X, y = checkers(60)
-    with pytest.raises(ParameterError, match="n_inner=5 has no effect with selection=None"):
-        estimator(10, n_inner=5).fit(X, y)
-    with pytest.raises(ParameterError, match="n_inner=11 is above n_neighbors=10"):
-        estimator(10, selection="each", n_inner=11).fit(X, y)
-    with pytest.raises(ParameterError, match="gamma has 2 candidates"):
-        estimator(10, selection="each", kernel="poly", gamma=[1.0, 2.0]).fit(X, y)

@@ -85,23 +85,6 @@ def test_local_selection_takes_the_best_mean_error():
     assert (model.fit_report_.C[trained] == chosen["C"]).all()
 
 
-REFUSED = [
-    ({"n_neighbors": 10, "n_assigned": 11}, "n_assigned=11 is above n_neighbors=10"),
-    ({"n_neighbors": [10, 20]}, "cannot choose from"),
-    ({"n_neighbors": []}, "empty grid"),
-    ({"C": [1, 2]}, "selection is None"),
-    ({"selection": "local", "gamma": None, "percentiles": [101]}, "between 0 and 100"),
-    ({"kernel": "poly", "selection": "each", "gamma": [1, 2]}, "feature space depend on gamma"),
-]
-
-
-@pytest.mark.always
-@pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
-def test_parameters_out_of_range_are_one_error(params, message):
-    with pytest.raises(ValueError, match=message):
-        small_falk(**params).fit(*checkers(100))
-
-
 def test_a_neighborhood_that_fits_no_worker_is_refused_before_training():
     X, y = checkers(5000)
     with task_memory(40 << 20):

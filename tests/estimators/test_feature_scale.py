@@ -5,10 +5,6 @@ import pytest
 from small import small
 from support import checkers
 
-from daskls import (
-    ParameterError,
-)
-
 X, Y = checkers(600, n_classes=3)
 UNITS = np.array([1e3, 1e-3])
 SCALED = ["VoronoiSVC", "RandomChunkSVC", "FalkSVC", "KNNSVC", "KernelKNNClassifier"]
@@ -54,22 +50,6 @@ def test_rare_values_and_a_constant_have_a_spread():
     plain = small("VoronoiSVC", feature_scale="spread").fit(X, Y)
     queries = np.c_[Q, np.zeros((len(Q), 2)), np.full(len(Q), 9)]
     assert (model.predict(queries) == plain.predict(Q)).mean() > 0.97
-
-
-REFUSED = [
-    ([1.0], {}, "1 factors, but X has 2 features"),
-    ([1.0, -1.0], {}, "negative or not finite"),
-    ([0.0, 0.0], {}, "none above 0"),
-    ([1e20, 1.0], {}, "its values exceed"),
-    (["a", "b"], {}, "must be a list of numbers"),
-    ("spread", {"kernel": "linear"}, "for kernels of distances"),
-]
-
-
-@pytest.mark.parametrize(("scale", "params", "said"), REFUSED)
-def test_what_is_no_scale_is_refused(scale, params, said):
-    with pytest.raises(ParameterError, match=said):
-        small("VoronoiSVC", feature_scale=scale, **params).fit(X, Y)
 
 
 def test_offsets_are_taken_off_before_rows_become_float32():

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from support import checkers
 
-from daskls import KNNSVC, KernelKNNClassifier, KernelKNNRegressor, ParameterError
+from daskls import KNNSVC, KernelKNNClassifier
 from daskls.partition.shuffle import shuffle_numbers
 from daskls.seeds import SUBSAMPLES
 
@@ -78,17 +78,6 @@ def feature_distances(X, query, gamma, degree, coef0):
     return (gamma * (X**2).sum(axis=1) + coef0) ** degree - 2 * (
         gamma * X @ query + coef0
     ) ** degree
-
-
-@pytest.mark.parametrize("method", [KNNSVC, KernelKNNClassifier, KernelKNNRegressor])
-def test_candidates_are_refused(method):
-    X, y = checkers(60)
-    with pytest.raises(ParameterError, match="takes one"):
-        method([5, 10]).fit(X, y)
-    with pytest.raises(ParameterError, match="give one value"):
-        method(5, kernel="poly", gamma=[1.0, 2.0]).fit(X, y)
-    with pytest.raises(ParameterError, match="whole number"):
-        method([0]).fit(X, y)
 
 
 COSTS, PERCENTILES = (1.0, 4.0, 16.0, 64.0), (90.0, 50.0, 10.0, 1.0)

@@ -18,12 +18,7 @@ from small import assert_same_bits, task_memory
 from support import checkers, load_real
 from threadpoolctl import threadpool_limits
 
-from daskls import (
-    GridEdgeWarning,
-    LandmarkSVC,
-    MemoryPlanError,
-    NonConvergenceWarning,
-)
+from daskls import GridEdgeWarning, LandmarkSVC, MemoryPlanError, NonConvergenceWarning
 from daskls.partition.shuffle import row_keys
 from daskls.seeds import ROW_FOLDS
 
@@ -130,25 +125,6 @@ def test_landmarks_are_rows_or_components(landmarks):
     else:
         axes = np.linalg.eigh(np.cov(X.T))[1][:, ::-1][:, :3].T
         np.testing.assert_allclose(np.abs((found * axes).sum(axis=1)), 1.0, atol=1e-6)
-
-
-REFUSED = [
-    ({"gamma": 2.0}, 'gamma=2 has no effect with projection="linear"'),
-    ({"C": [1.0, -1.0]}, "C holds -1"),
-    ({"n_cells": 0}, "n_cells"),
-    ({"n_landmarks": 31}, r"n_landmarks=31, but 30 rows .* at most 30"),
-    ({"n_landmarks": 3, "landmarks": "pca"}, r"n_landmarks=3, .* at most 2 .*'pca'; lower it"),
-    ({"kernel_gamma": 2.0}, "kernel_gamma=2.0 has no effect with kernel='linear'"),
-    ({"kernel": "rbf", "gamma": 1.0}, 'gamma=1 has no effect with projection="linear"'),
-    ({"kernel": "laplacian"}, "The 'kernel' parameter"),
-]
-
-
-@pytest.mark.always
-@pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
-def test_parameters_that_do_not_go_together(params, message):
-    with pytest.raises(ValueError, match=message):
-        small_landmarks(**{"n_cells": 2, **params}).fit(*checkers(30))
 
 
 KERNELS = {"rbf": {}, "poly": {"degree": 2, "coef0": 1.0}}

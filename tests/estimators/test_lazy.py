@@ -8,13 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskls import (
-    DataError,
-    FalkNoiseFilter,
-    KernelKNNClassifier,
-    TableEncoder,
-    VoronoiSVC,
-)
+from daskls import DataError, FalkNoiseFilter, KernelKNNClassifier, TableEncoder, VoronoiSVC
 
 pd = pytest.importorskip("pandas")
 dd = pytest.importorskip("dask.dataframe")
@@ -50,31 +44,6 @@ def cut(values, *cuts):
 
 def known(values, n):
     return dd.from_pandas(values, npartitions=n)
-
-
-def of_csv(folder, columns):
-    for i in range(4):
-        part = FRAME.assign(t=LABELS)[i * 60 : i * 60 + 60]
-        part.to_csv(folder / f"{i}.csv", index=False)
-    return dd.read_csv(folder / "*.csv")[columns]
-
-
-PAIRS = {
-    "X repartitioned": lambda f: (of_csv(f, ["a", "b"]).repartition(npartitions=3), of_csv(f, "t")),
-    "empty parts": lambda f: (cut(FRAME, 0, 50, 50, 240), cut(LABELS, 10, 10, 10, 95, 200)),
-    "known and unknown": lambda f: (known(FRAME, 4), cut(LABELS, 60, 120, 180)),
-    "a Dask array and a series": lambda f: (known(FRAME, 4).to_dask_array(True), cut(LABELS, 30)),
-    "NumPy and a series": lambda f: (X, cut(LABELS, 30)),
-}
-
-
-@pytest.mark.parametrize("name", PAIRS)
-def test_rows_keep_their_labels(name, tmp_path, of_table, of_array):
-    rows, labels = PAIRS[name](tmp_path)
-    lazy = hasattr(rows, "columns")
-    model = nearest().fit(rows, labels)
-    np.testing.assert_array_equal(model.predict(FRAME if lazy else X).astype(str), Y)
-    assert (of_table if lazy else of_array).score(rows, labels) == 1
 
 
 def test_pairs_that_are_refused():

@@ -15,14 +15,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from support import (
-    assert_same_model,
-    checkers,
-    model_bits,
-    path_of,
-    read_plain,
-    small_svc,
-)
+from support import assert_same_model, checkers, model_bits, path_of, read_plain, small_svc
 
 import daskls
 

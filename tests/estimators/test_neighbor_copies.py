@@ -7,11 +7,7 @@ from sklearn.svm import SVC
 from small import small_leaves
 from support import checkers
 
-from daskls import (
-    KNNSVC,
-    KernelKNNClassifier,
-    KernelKNNRegressor,
-)
+from daskls import KNNSVC, KernelKNNClassifier, KernelKNNRegressor
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.store.leaves import open_leaves
 

@@ -8,14 +8,7 @@ import naive
 import numpy as np
 import pytest
 from small import set_sizes
-from support import (
-    SlowModel,
-    assert_same_model,
-    checkers,
-    is_close,
-    path_of,
-    small_svc,
-)
+from support import SlowModel, assert_same_model, checkers, is_close, path_of, small_svc
 
 from daskls.methods.cells.method import CellMethod
 from daskls.partition.base import KINDS

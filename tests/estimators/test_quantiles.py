@@ -7,7 +7,6 @@ from sklearn.metrics import d2_pinball_score
 from support import compiled
 
 from daskls import VoronoiQuantileRegressor, VoronoiSVR
-from daskls.errors import ParameterError
 from daskls.kernels.frame import decide_pairs
 from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.store.reader import ModelReader
@@ -148,19 +147,3 @@ def test_constants_are_quantiles_and_expectiles(loss):
     same = small(loss, quantile=(0.2, 0.5)).fit(X, np.full(N, 2.5))
     assert {*same.predict(Q).ravel()} == {2.5}
     assert same.score(X, np.full(N, 2.5)) == 1.0
-
-
-REFUSED = [
-    ({"quantile": []}, r"quantile is empty; .*Give 0\.5"),
-    ({"quantile": [0.1, 1.0]}, r"quantile holds 1; it takes one level or several"),
-    ({"loss": "expectile", "cv": 3}, r"cv=3 has no effect with loss='expectile'"),
-    ({"loss": "squared_error"}, r"'loss' parameter"),
-]
-
-
-@pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
-def test_what_cannot_be_is_one_error(params, message):
-    with pytest.raises(ValueError, match=message):
-        small(**{"C": 1.0, **params}).fit(X, Y)
-    with pytest.raises(ParameterError, match=r"y has 2 columns, and loss='pinball' takes one\."):
-        small().fit(X, np.c_[Y, Y])

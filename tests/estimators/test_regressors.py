@@ -7,13 +7,7 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from support import few
 
-from daskls import (
-    DataError,
-    FalkSVR,
-    KernelKNNRegressor,
-    RandomChunkSVR,
-    VoronoiSVR,
-)
+from daskls import DataError, FalkSVR, KernelKNNRegressor, RandomChunkSVR, VoronoiSVR
 
 RNG = np.random.default_rng(0)
 X = RNG.random((500, 3))

@@ -103,20 +103,6 @@ def test_too_few_negatives_are_an_error_with_the_number_needed():
         assert 250 <= bounded(**enough).fit(LABELED, y).false_alarm_.n_negatives < 350
 
 
-NO_BOUND = [
-    ({}, np.arange(N_LABELED) % 3, "two classes, but y holds 3: 0, 1, 2"),
-    ({"max_false_alarm": None, "delta": 0.1}, LABELS, "delta=0.1 has no effect"),
-    ({"max_false_alarm": 1.0}, LABELS, "max_false_alarm"),
-    ({"delta": 0.0}, LABELS, "delta"),
-]
-
-
-@pytest.mark.parametrize(("params", "y", "says"), NO_BOUND)
-def test_what_cannot_be_a_bound_is_refused(params, y, says):
-    with pytest.raises(ValueError, match=says):
-        bounded(**params).fit(LABELED, y)
-
-
 def brute_sizes(plain, asked):
     """Return the size of residuals at rows, their cells being those whose models answer."""
     reader, report = plain._reader, plain.fit_report_
@@ -195,12 +181,6 @@ def test_too_few_rows_are_an_error_with_the_number_needed():
     for rows, coverage, needed in ((170, 0.988, 85), (198, 0.99, 99), (18, 0.9, 9)):
         model = covering(interval=coverage).fit(UNEVEN[:rows], NUMBERS[:rows])
         assert needed <= model.interval_.n_rows < rows
-
-
-@pytest.mark.parametrize("coverage", [0.0, 90])
-def test_what_is_no_coverage_is_refused(coverage):
-    with pytest.raises(ValueError, match="interval"):
-        covering(interval=coverage).fit(UNEVEN, NUMBERS)
 
 
 FEW, FEW_NUMBERS = uneven(600)

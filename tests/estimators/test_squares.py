@@ -13,13 +13,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.svm import SVC
 from support import checkers, compiled, few
 
-from daskls import (
-    KNNSVC,
-    FalkSVC,
-    ParameterError,
-    RandomChunkSVC,
-    VoronoiSVC,
-)
+from daskls import KNNSVC, FalkSVC, RandomChunkSVC, VoronoiSVC
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
@@ -89,23 +83,6 @@ def test_what_is_not_given_is_chosen_once_for_all_squares_of(kind, kernel):
     assert len(np.unique(report.C)) == 1
     # Widths are relative: each cell has a gamma of its own.
     assert len(np.unique(report.gamma)) == len(report) > 1
-
-
-REFUSED = [
-    ({"cv": 3}, "cv=3 has no effect with loss='squared_error'"),
-    ({"C": 1e29, "gamma": 1e-9}, "this is a ridge of 5e-30, which is 0 within float64"),
-    ({"kernel": "linear"}, "choice of C and gamma by loss='squared_error' is for kernels of"),
-    (
-        {"kernel": "poly", "C": 1.0, "feature_scale": "learned"},
-        "^feature_scale is for kernels of distances; kernel is 'poly'. Pass feature_scale=None",
-    ),
-]
-
-
-@pytest.mark.parametrize(("params", "said"), REFUSED, ids=str)
-def test_what_has_no_effect_is_refused(params, said):
-    with pytest.raises(ParameterError, match=said):
-        squares_of(**{"loss": "squared_error", **params}).fit(X, Y)
 
 
 @pytest.mark.parametrize(

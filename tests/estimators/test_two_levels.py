@@ -31,8 +31,7 @@ def models(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="threads"):
         small_sample(patch, 300)
         set_sizes(
-            patch,
-            {"daskls.plan.bundles.MIN_LEAVES": 6, "daskls.plan.bundles.MIN_BUNDLE_WORK": 3e4},
+            patch, {"daskls.plan.bundles.MIN_LEAVES": 6, "daskls.plan.bundles.MIN_BUNDLE_WORK": 3e4}
         )
         one = fit(folder / "one")
         set_sizes(patch, NESTED)
