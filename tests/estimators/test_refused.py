@@ -29,15 +29,16 @@ REFUSED = [
     *((small_svc, {"n_partitions": n},
        rf"'n_partitions' parameter .* range \[1, inf\) or None\. Got {n!r} ") for n in (0, 1.5)),
     (small_svc, {"class_weight": {7: 2.0}}, r"names the class 7, .*classes are \[0, 1\]"),
-    *((small_svc, {"class_weight": {1: w}}, re.escape(f"class_weight of 1 is {w!r}; it must be a nu"))
+    *((small_svc, {"class_weight": {1: w}}, re.escape(f"class_weight of 1 is {w!r}; it must be"))
       for w in (0.0, float("nan"), "a")),
     (small_svc, {"store": "ftp://bucket/model"}, r"is a URL; .*local or shared file system"),
     *((small_svc, {name: grid}, f"{name} {message}")
       for name in ("C", "gamma")
       for grid, message in (
           (["a"], r"is \[.*; give a number, or a flat list"),
-          ([[1.0], [2.0, 3.0]], r"is \[.*; give a number, or a flat list"), ([], "is an empty grid"),
-          *((g, "holds .*must be positive and finite") for g in ([1.0, -2.0], [np.nan, 1.0], [1e39])),
+          ([[1.0], [2.0, 3.0]], r"is \[.*; give a number, or a flat list"),
+          ([], "is an empty grid"),
+          *((g, "holds .*be positive and finite") for g in ([1.0, -2.0], [np.nan, 1.0], [1e39])),
       )),
     *((small_svc, {name: value}, rf"{name}.*(range \(0|positive and finite)")
       for name in ("C", "gamma") for value in (0, "scale")),
@@ -47,12 +48,12 @@ REFUSED = [
       for own in ({"gamma": 1.0}, {"kernel": "linear"})),
     *((squares, {name: value}, f"{name}=.* has no effect with loss='squared_error'")
       for name, value in OPTIONS.items()),
-    (papers, {"cache_size": 1.0, "fit_intercept": True}, r"cache_size=1\.0 is for SVMs without off"),
+    (papers, {"cache_size": 1.0, "fit_intercept": True}, r"cache_size=1\.0 is for SVMs without"),
     (papers, {"cache_size": 0}, "'cache_size' parameter"),
     (papers, {"scoring": "roc_auc"}, r"'scoring' parameter .*'tpr_x_tnr'"),
     (squares, {"cv": 3}, "cv=3 has no effect with loss='squared_error'"),
     (squares, {"C": 1e29, "gamma": 1e-9}, "this is a ridge of 5e-30, which is 0 within float64"),
-    (squares, {"kernel": "linear"}, "choice of C and gamma by loss='squared_error' is for kernels of"),
+    (squares, {"kernel": "linear"}, "choice of C and gamma by loss='squared_error' is for kernels"),
     (squares, {"kernel": "poly", "C": 1.0, "feature_scale": "learned"},
      "^feature_scale is for kernels of distances; kernel is 'poly'. Pass feature_scale=None"),
     *((small_svc, {"feature_scale": scale}, message) for scale, message in (
@@ -86,7 +87,7 @@ REFUSED = [
     (small_falk, {"n_neighbors": []}, "empty grid"),
     (small_falk, {"C": [1, 2]}, "selection is None"),
     (small_falk, {"selection": "local", "gamma": None, "percentiles": [101]}, "between 0 and 100"),
-    (small_falk, {"kernel": "poly", "selection": "each", "gamma": [1, 2]}, "feature space depend on"),
+    (small_falk, {"kernel": "poly", "selection": "each", "gamma": [1, 2]}, "feature space"),
     # Of landmarks and samples.
     *((landmarks, {**own, "gamma": 1.0}, 'gamma=1 has no effect with projection="linear"')
       for own in ({}, {"kernel": "rbf"})),
