@@ -9,24 +9,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from small import ENTRIES, small
-from support import PAPERS, checkers
+from support import checkers
 
 import daskls
-from daskls import (
-    KNNSVC,
-    FalkSVC,
-    FalkSVR,
-    KernelKNNClassifier,
-    KernelKNNRegressor,
-    LandmarkSVC,
-    LocalSamplingSVC,
-    NeighborSamplingSVC,
-    RandomChunkSVC,
-    RandomChunkSVR,
-    VoronoiQuantileRegressor,
-    VoronoiSVC,
-    VoronoiSVR,
-)
+from daskls import VoronoiSVC
 from daskls.estimators.docs import NAMES
 from daskls.records import SolverSpec
 from daskls.registry import FILTERS, METHODS, load_object
@@ -39,24 +25,22 @@ EXPECTED = dict.fromkeys(
 )
 
 
-# Sizes of which the checks' few rows make several cells.
-CHOSEN = [
-    VoronoiSVC(cell_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0, **PAPERS),
-    VoronoiSVR(cell_size=50, C=1.0, gamma=[1e-3, 1.0], random_state=0),
-    VoronoiQuantileRegressor(cell_size=50, C=10.0, gamma=0.1, random_state=0),
-    RandomChunkSVC(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], cv=2, random_state=0),
-    RandomChunkSVR(chunk_size=50, C=1.0, gamma=[1e-3, 1.0], random_state=0),
-    FalkSVC(20, C=1.0, gamma=0.1, random_state=0),
-    FalkSVR(20, C=10.0, gamma=0.1, random_state=0),
-    LandmarkSVC(2, C=[0.01, 1.0], cv=2, random_state=0),
-    KNNSVC(15, random_state=0),
-    KernelKNNClassifier(5, random_state=0),
-    KernelKNNRegressor(5, random_state=0),
-    LocalSamplingSVC(0.8, n_subsamples=2, radius_scale=1.0, random_state=0),
-    NeighborSamplingSVC(0.5, random_state=0),
-]
-BY_NAME = {type(estimator).__name__: estimator for estimator in CHOSEN}
-ALL = {name: BY_NAME.get(name) or small(name) for name in ENTRIES}
+# Sizes of which the checks' few rows make several cells, and no choice but among widths of cells.
+SIZES = {
+    **{"cell_size": 50, "chunk_size": 50, "n_neighbors": 15, "n_cells": 2, "n_landmarks": 10},
+    **{"sample_fraction": 0.8, "n_subsamples": 2, "radius_scale": 1.0, "C": 1.0, "gamma": 0.1},
+}
+
+
+def sized(name):
+    takes = small(name).get_params()
+    chosen = {key: SIZES[key] for key in SIZES.keys() & takes.keys()}
+    if "Voronoi" in name or "Chunk" in name:
+        chosen["gamma"] = [1e-3, 1.0]
+    return small(name, **chosen | ({"gamma": None, "tol": 1e-3} if name == "LandmarkSVC" else {}))
+
+
+ALL = {name: sized(name) for name in ENTRIES}
 # In every run one that cuts space and one that looks at neighbors; the others in the long one.
 QUICK = ("VoronoiSVC", "FalkSVC")
 # Least squares, by default.
