@@ -1,17 +1,34 @@
-"""Lazy containers: rows keep their own labels, and blocks hold what their array declares."""
+"""Rows that are lazy, large integers or have gaps: as declared, exact, filled or refused."""
 
 import itertools
 import re
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+import zarr
+from falks import small_falk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from landmarks import small_landmarks
+from samplings import small_local
+from sklearn.impute import SimpleImputer
+from support import small_svc
 
-from daskls import DataError, FalkNoiseFilter, KernelKNNClassifier, TableEncoder, VoronoiSVC
-
-pd = pytest.importorskip("pandas")
-dd = pytest.importorskip("dask.dataframe")
+import daskls
+from daskls import (
+    DataError,
+    FalkNoiseFilter,
+    KernelKNNClassifier,
+    TableEncoder,
+    VoronoiSVC,
+    VoronoiSVR,
+)
+from daskls.datasets import convert
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -149,3 +166,196 @@ def test_partitions_that_are_not_as_declared(of_table):
     for use in (lambda: nearest().fit(checked, "t"), lambda: of_table.predict(checked)):
         with pytest.raises(DataError, match="not what its meta declares: Metadata mismatch"):
             use()
+
+
+N_IDS = 60
+IDS = 2**53 + np.arange(N_IDS)
+ROWS = pd.DataFrame({"a": np.arange(N_IDS) / 7, "id": IDS})
+OF_IDS, y = np.column_stack([np.arange(N_IDS), IDS]), np.arange(N_IDS) % 2
+SMALL = {"cell_size": 100, "C": 1.0, "gamma": 1.0, "random_state": 0}
+TOLD = r"9007199254740993.* row 1\b.*2\*\*53 = 9,007,199,254,740,992 become equal as float64"
+
+
+def at(path, write):
+    """Return a path after it is written."""
+    write(path)
+    return path
+
+
+ARRAYS = {
+    "NumPy": lambda _: OF_IDS,
+    "Dask": lambda _: da.from_array(OF_IDS, chunks=(25, 2)),
+    "Zarr": lambda folder: at(folder / "OF_IDS.zarr", lambda path: zarr.save_array(path, OF_IDS)),
+    "Polars": lambda _: pl.from_pandas(ROWS),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_arrays_are_refused_in_training_and_in_queries(kind, tmp_path):
+    rows = ARRAYS[kind](tmp_path)
+    place = r".*, column ('id'|1);.*"
+    words = TOLD.replace(r"\b.*", place)
+    with pytest.raises(DataError, match=words):
+        daskls.VoronoiSVC(**SMALL).fit(rows, y)
+    small = ROWS.assign(id=y) if kind == "Polars" else OF_IDS // 2**40
+    model = daskls.VoronoiSVC(**SMALL).fit(small, y)
+    with pytest.raises(DataError, match=words):
+        np.asarray(model.predict(rows))
+
+
+TABLES = {
+    "pandas": lambda frame, _: frame,
+    "Dask": lambda frame, _: dd.from_pandas(frame, npartitions=2),
+    "CSV": lambda frame, folder: at(folder / "t.csv", lambda path: frame.to_csv(path, index=False)),
+    "Parquet": lambda frame, folder: at(folder / "t.parquet", frame.to_parquet),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_columns_of_tables_are_refused_by_name(kind, tmp_path):
+    table = TABLES[kind](ROWS.assign(t=y), tmp_path)
+    with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
+        daskls.VoronoiSVC(**SMALL).fit(table, "t")
+    with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
+        TableEncoder("t").fit(table)
+    model = daskls.VoronoiSVC(**SMALL).fit(ROWS.assign(id=y, t=y), "t")
+    # Of the parts of a lazy table, any may be the first that is read.
+    told = TOLD.replace("0993.* row 1", r"\d+ in row (1|31)")
+    with pytest.raises(DataError, match=f"column 'id' holds {told}"):
+        np.asarray(model.predict(table))
+    if kind in ("CSV", "Parquet"):
+        with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
+            convert(table, tmp_path / "d", label="t", dtype="float64")
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_numbers_to_predict_are_refused(kind, tmp_path):
+    with pytest.raises(DataError, match=rf"(target|column) 'id'.*{TOLD.replace(' row 1', '')}"):
+        daskls.VoronoiSVR(**SMALL).fit(TABLES[kind](ROWS, tmp_path), "id")
+    with pytest.raises(DataError, match=f"y holds {TOLD}"):
+        daskls.VoronoiSVR(**SMALL).fit(ROWS[["a"]].to_numpy(), np.column_stack([y, IDS]))
+    np.savez(tmp_path / "t.npz", X=OF_IDS[:, :1], y=IDS)
+    with pytest.raises(DataError, match=r"target 'y' of row 1 .*9007199254740993"):
+        daskls.VoronoiSVR(**SMALL).fit(tmp_path / "t.npz")
+
+
+@pytest.mark.parametrize("kind", [*TABLES, "NumPy", "lazy"])
+def test_labels_stay_exact(kind, tmp_path):
+    labels = 2**53 + np.arange(N_IDS) % 3
+    if kind in TABLES:
+        table = TABLES[kind](ROWS[["a"]].assign(t=labels), tmp_path)
+        given = table, "t"
+    else:
+        given = OF_IDS[:, :1], labels if kind == "NumPy" else da.from_array(labels, chunks=20)
+    daskls.VoronoiSVC(**SMALL).fit(*given).save(tmp_path / "m")
+    model = daskls.load(tmp_path / "m")
+    assert model.classes_.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
+    assert set(np.asarray(model.predict(given[0])).tolist()) <= {*labels.tolist()}
+    assert model.score(*given) == np.mean(np.asarray(model.predict(given[0])) == labels)
+
+
+N_GAPS, D = 400, 4
+NAMES = list("abcd")
+
+
+def rows_with_gaps(seed=0, share=0.1, n=N_GAPS, dtype=np.float64, full=(3,)):
+    rng = np.random.default_rng(seed)
+    GAPS = rng.normal(size=(n, D)).astype(dtype)
+    y = (GAPS[:, 0] * GAPS[:, 1] > 0).astype(int)
+    gaps = rng.random((n, D)) < share
+    gaps[:, list(full)] = False
+    GAPS[gaps] = np.nan
+    return GAPS, y
+
+
+GAPS, OF_GAPS = rows_with_gaps()
+Q, YQ = rows_with_gaps(seed=1)
+# The first n rows of a container, in blocks of some rows.
+KINDS = {
+    "NumPy": lambda GAPS, rows, path: GAPS,
+    "Fortran": lambda GAPS, rows, path: np.asfortranarray(GAPS),
+    "pandas": lambda GAPS, rows, path: pd.DataFrame(GAPS),
+    "pandas objects": lambda GAPS, rows, path: pd.DataFrame(GAPS.astype(object)),
+    "Dask": lambda GAPS, rows, path: da.from_array(GAPS, chunks=(rows, 2)),
+    "path": lambda GAPS, rows, path: zarr.create_array(path, data=GAPS, chunks=(rows, D)) and path,
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_svc().fit(GAPS, OF_GAPS)
+
+
+@settings(max_examples=15)
+@given(st.sampled_from(sorted(KINDS)), st.sampled_from(sorted(KINDS)), st.integers(40, N_GAPS))
+def test_any_container_gives_one_model(tmp_path_factory, model, kind, asked, rows):
+    folder = tmp_path_factory.mktemp("rows")
+    same = small_svc().fit(KINDS[kind](GAPS, rows, str(folder / "x")), OF_GAPS)
+    assert same.n_features_in_ == D
+    answers = same.decision_function(KINDS[asked](Q, rows, str(folder / "q")))
+    np.testing.assert_array_equal(np.asarray(answers), model.decision_function(Q))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+@pytest.mark.parametrize("make", [small_svc, small_falk, small_landmarks, small_local])
+def test_equal_to_an_imputer_before_it(make, dtype):
+    GAPS, y = rows_with_gaps(dtype=dtype)
+    imputer = SimpleImputer(strategy="median", add_indicator=True).fit(GAPS)
+    given, imputed = make().fit(GAPS, y), make().fit(imputer.transform(GAPS).astype(dtype), y)
+    answers = given.decision_function(Q.astype(dtype))
+    wanted = imputed.decision_function(imputer.transform(Q.astype(dtype)).astype(dtype))
+    np.testing.assert_array_equal(answers, wanted)
+
+
+def test_rows_held_out_or_reserved_are_filled_too():
+    weight = np.ones(2 * N_GAPS)
+    GAPS, y = rows_with_gaps(n=2 * N_GAPS)
+    shares = VoronoiSVC(probability=True, random_state=0).fit(GAPS, y, weight).predict_proba(Q)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    bounded = VoronoiSVC(max_false_alarm=0.2, delta=0.2, random_state=0).fit(GAPS, y, weight)
+    assert bounded.score(Q, YQ) > 0.6
+    covering = VoronoiSVR(interval=0.8, random_state=0).fit(GAPS, GAPS[:, 3], weight)
+    ends = covering.predict_interval(Q)
+    assert 0.7 < ((ends[:, 0] <= Q[:, 3]) & (Q[:, 3] <= ends[:, 1])).mean() < 0.95
+
+
+def test_a_first_gap_in_a_query_is_told_and_filled(tmp_path):
+    GAPS, y = rows_with_gaps(full=range(D))
+    model = small_svc(store=tmp_path / "m").fit(pd.DataFrame(GAPS, columns=NAMES), y)
+    frame = pd.DataFrame(Q, columns=NAMES)
+    filled = frame.fillna(pd.Series(np.median(GAPS, axis=0), NAMES))
+    told = rf"none: {np.isnan(Q[:, 0]).sum()} in 'a', .*median of the training rows"
+    for asked in (daskls.load(tmp_path / "m"), model):
+        with pytest.warns(UserWarning, match=told):
+            answers = asked.decision_function(frame)
+        np.testing.assert_array_equal(answers, model.decision_function(filled))
+    bare = small_svc().fit(GAPS, y)
+    with pytest.warns(UserWarning, match="where training rows had none"):
+        bare.predict_to_zarr(da.from_array(Q, chunks=(90, D)), tmp_path / "out")
+    np.testing.assert_array_equal(zarr.open(tmp_path / "out")[:], model.predict(filled))
+
+
+def test_a_refusal_and_a_wrong_width(model):
+    strict = small_svc().fit(rows_with_gaps(full=range(D))[0], OF_GAPS, missing="refuse")
+    for call in (
+        lambda: small_svc().fit(GAPS, OF_GAPS, missing="refuse"),
+        lambda: strict.predict(GAPS),
+    ):
+        with pytest.raises(DataError, match=r"contains NaN, first in row \d+.*missing=\"auto\""):
+            call()
+    with pytest.raises(DataError, match=r"has 7 features, but .* is expecting 4"):
+        model.predict(np.zeros((2, model._reader.n_features)))
+
+
+def test_a_killed_fit_goes_on(tmp_path, monkeypatch):
+    def fails(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("daskls.pipeline.train", fails)
+        with pytest.raises(KeyboardInterrupt):
+            small_svc(store=tmp_path / "m").fit(GAPS, OF_GAPS)
+    resumed = small_svc(store=tmp_path / "m").fit(GAPS, OF_GAPS)
+    np.testing.assert_array_equal(
+        resumed.decision_function(Q), small_svc().fit(GAPS, OF_GAPS).decision_function(Q)
+    )

@@ -1,4 +1,4 @@
-"""Where models live: temporary folders, stores, copies, pickles."""
+"""Where models live: temporary folders, stores, pickles; one seed, one model, however rows come."""
 
 import copy
 import gc
@@ -10,14 +10,32 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+import zarr
 from distributed import Client
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from support import assert_same_model, checkers, model_bits, path_of, read_plain, small_svc
+from small import set_sizes, small, small_sample
+from support import (
+    assert_same_model,
+    checkers,
+    model_bits,
+    path_of,
+    read_plain,
+    small_svc,
+    start_cluster,
+    tiny_blocks,
+)
+from threadpoolctl import threadpool_limits
 
 import daskls
+from daskls import RandomChunkSVC
+from daskls.errors import MemoryPlanError
+from daskls.partition.stored import read_partition
+from daskls.run import rows
+from daskls.store.dataset import DatasetWriter
+from daskls.store.layout import Root
 
 N = 500
 X, Y = checkers(N)
@@ -147,3 +165,146 @@ def test_two_equal_fits_at_once_fill_two_stores(two_workers, tmp_path):
             for name in "ab"
         ]
         assert_same_model(*(own.result() for own in begun))
+
+
+N_SAME = 1200
+
+
+@pytest.fixture
+def many_leaves(monkeypatch):
+    """Sample fewer rows than there are."""
+    small_sample(monkeypatch, 400)
+
+
+def test_all_kinds_of_input_give_one_model(tmp_path, many_leaves, set_block_nbytes):
+    HELD, y = checkers(N_SAME)
+    labels = np.array(["even", "odd"])[y]
+    set_block_nbytes(200 * 16)
+    array = zarr.create_array(
+        tmp_path / "HELD", shape=HELD.shape, dtype=HELD.dtype, chunks=(170, 2)
+    )
+    array[...] = HELD
+    with DatasetWriter(
+        tmp_path / "set", 2, HELD.dtype, classes=["even", "odd"], chunk_rows=130
+    ) as writer:
+        writer.append(HELD, y)
+    dask_y = da.from_array(labels, chunks=313)
+    inputs = {
+        "NumPy": (HELD, labels),
+        "Dask": (da.from_array(HELD, chunks=(77, 1)), dask_y),
+        "Zarr": (array, labels),
+        "path of an array": (str(tmp_path / "HELD"), dask_y),
+        "path of a data set": (tmp_path / "set", None),
+    }
+    models = {kind: small_svc().fit(*rows) for kind, rows in inputs.items()}
+    bits = {kind: model_bits(model) for kind, model in models.items()}
+    for kind in inputs:
+        differing = [k for k, v in bits[kind].items() if v != bits["NumPy"][k]]
+        # The identity names the dtype of the labels, which may be wider than they need.
+        assert [k for k in differing if k != "fingerprint"] == [], kind
+        assert models[kind].classes_.tolist() == ["even", "odd"]
+
+
+def test_blas_threads_leave_no_trace():
+    # With hundreds of features OpenBLAS shares the covariance and its eigenvectors out.
+    rng = np.random.default_rng(0)
+    HELD = rng.standard_normal((2000, 300))
+    # One direction of all features has most of the variance: the cut is an eigenvector.
+    HELD += HELD[:, :1]
+    y = (HELD[:, 0] > 0).astype(int)
+    models = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, user_api="blas"), dask.config.set(scheduler="sync"):
+            models.append(small_svc(cell_size=1000, gamma=1e-3, C=0.1).fit(HELD, y))
+    (tree,) = read_partition(Root.open(path_of(models[0])).find("partition")).trees
+    assert ((tree.directions != 0).sum(axis=1) > 1).any()
+    assert_same_model(*models)
+
+
+N_HELD = 600
+HELD, OF_HELD = checkers(N_HELD)
+PACKED = {"compressors": "auto"}
+
+
+@pytest.fixture
+def small_blocks(set_block_nbytes, monkeypatch):
+    """Make blocks of 50 rows, of chunks of more than 100."""
+    set_block_nbytes(50 * 16)
+    set_sizes(monkeypatch, {"daskls.run.rows.LARGE_NBYTES": 100 * 16})
+    tiny_blocks(monkeypatch, 50 * 16)
+
+
+def write(path, values=HELD, **options):
+    return zarr.create_array(path, data=values, chunks=values.shape, **options)
+
+
+@pytest.mark.parametrize("kind", ["packed", "dask"])
+def test_the_model_and_its_answers_are_those_of_small_chunks(kind, tmp_path, small_blocks):
+    expected = small_svc().fit(HELD, OF_HELD)
+    if kind == "dask":
+        data = da.from_array(HELD, chunks=-1)
+    else:
+        write(tmp_path / "HELD", **PACKED)
+        data = tmp_path / "HELD"
+    model = small_svc().fit(data, OF_HELD)
+    assert_same_model(model, expected)
+    scores = model.decision_function(data)
+    np.testing.assert_array_equal(scores.compute(), expected.decision_function(HELD))
+    model.predict_to_zarr(data, tmp_path / "out")
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "out")[:], expected.predict(HELD))
+    # A Dask array's answer keeps its chunks.
+    assert kind != "dask" or scores.chunks == ((N_HELD,),)
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Return 160 MiB of rows, most of one class, and a method that trains them in a moment."""
+    HELD = np.zeros((80_000, 256))
+    HELD[:, 0] = np.random.default_rng(0).random(len(HELD))
+    params = {"C": 1.0, "gamma": 0.1, "cv": 2, "random_state": 0}
+    return HELD, (HELD[:, 0] > 0.999).astype("i4"), RandomChunkSVC(1000, **params)
+
+
+@pytest.mark.slow
+def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(wide, tmp_path):
+    HELD, y, model = wide
+    write(tmp_path / "whole", HELD, **PACKED)
+    zarr.create_array(tmp_path / "parts", data=HELD, chunks=(8000, 256))
+    with start_cluster(1, 1, "512MiB") as cluster, Client(cluster) as client:
+        model.set_params(client=client)
+        with pytest.raises(MemoryPlanError, match=r"of 80000 rows x 256 .* held whole") as error:
+            model.fit(tmp_path / "whole", y)
+        model.fit(tmp_path / "parts", y)
+        n_wrong = (model.predict(tmp_path / "parts") != y).sum()
+        assert client.compute(n_wrong).result() < 200
+    # Of 160 MiB, which are there three times while they are unpacked.
+    most = int(str(error.value).split("at most ")[1].split()[0])
+    assert 160 * most / 80_000 * 3 < 512
+    assert most > 15_000
+
+
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "big-endian": lambda HELD: HELD.astype(HELD.dtype.newbyteorder(">")),
+    "read-only": lambda HELD: np.frombuffer(HELD.tobytes(), HELD.dtype).reshape(HELD.shape),
+}
+
+
+@pytest.fixture(scope="module")
+def from_disk():
+    """Return a function that fits on rows that a worker reads from disk."""
+    with Client(processes=False, n_workers=1, dashboard_address=":0", set_as_default=False) as own:
+        yield lambda name, HELD, y: small(name, client=own).fit(HELD, y)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_layout_is_read_as_from_disk(layout, from_disk, monkeypatch):
+    given = LAYOUTS[layout](HELD)
+    np.testing.assert_array_equal(given, HELD)
+    before = given.copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, "save_array", None)
+        ours = small("VoronoiSVC").fit(given, OF_HELD)
+    assert_same_model(from_disk("VoronoiSVC", HELD, OF_HELD), ours)
+    np.testing.assert_array_equal(given, before)
