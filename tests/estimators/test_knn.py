@@ -18,6 +18,7 @@ import xarray as xr
 import zarr
 from falks import SlowFalk, nearest_rows, small_falk
 from samplings import small_local, small_near
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -114,13 +115,7 @@ def feature_distances(X, query, gamma, degree, coef0):
     ) ** degree
 
 
-COSTS, PERCENTILES = (1.0, 4.0, 16.0, 64.0), (90.0, 50.0, 10.0, 1.0)
-
-
-def distances(X):
-    """Return the distances of all pairs of rows."""
-    i, j = np.triu_indices(len(X), 1)
-    return np.sqrt(((X[i] - X[j]) ** 2).sum(axis=1))
+COSTS = 1.0, 4.0, 16.0, 64.0
 
 
 @pytest.mark.slow
@@ -135,7 +130,7 @@ def test_samples_take_what_errs_least_in_cross_validation(make):
     fraction = model._reader.meta["method"]["sample_fraction"]
     n_sampled = int(fraction * 700)
     rows = np.r_[first[:n_sampled], first[n_sampled + 70 :]]
-    widths = np.percentile(distances(X[rows]), PERCENTILES) ** -2.0
+    widths = np.percentile(pdist(X[rows]), (90, 50, 10, 1)) ** -2.0
     assert found["C"] in COSTS
     # Some of the pairs are looked at; the percentiles themselves lie a factor of 3 apart.
     assert np.abs(widths / found["gamma"] - 1).min() < 0.15
@@ -291,15 +286,10 @@ def flipped():
 @pytest.mark.parametrize("noise", FILTERS, ids=["falk", "knnsvm"])
 def test_flipped_labels_are_found(noise, flipped):
     X, y, wrong = flipped
-    removed = ~noise.fit(X, y).keep_
-    assert (removed & wrong).sum() > 0.6 * wrong.sum()
-    assert (removed & wrong).sum() > 0.6 * removed.sum()
-
-
-def test_falk_keeps_what_falk_svm_answers(flipped):
-    X, y, _ = flipped
-    keep = FalkNoiseFilter(60, **PARAMS).fit(X, y).keep_
-    np.testing.assert_array_equal(keep, small_falk(60).fit(X, y).predict(X) == y)
+    keep = noise.fit(X, y).keep_
+    assert (~keep & wrong).sum() > 0.6 * max(wrong.sum(), (~keep).sum())
+    if isinstance(noise, FalkNoiseFilter):
+        np.testing.assert_array_equal(keep, small_falk(60).fit(X, y).predict(X) == y)
 
 
 @pytest.mark.parametrize("noise", FILTERS, ids=["falk", "knnsvm"])
@@ -319,32 +309,25 @@ def test_lazy_in_lazy_out_and_pickled(noise, flipped):
     np.testing.assert_array_equal(np.asarray(pickle.loads(content).keep_), expected)
 
 
-def test_a_data_set_is_cleaned(flipped, tmp_path):
+def test_rows_are_resampled_and_a_data_set_is_cleaned(flipped, tmp_path):
     X, y, _ = flipped
-    names = np.array(["left", "right"])
+    names, noise = np.array(["left", "right"]), FalkNoiseFilter(60, **PARAMS)
     source, target = tmp_path / "a.zarr", str(tmp_path / "b.zarr")
-    with DatasetWriter(source, 2, "float64", classes=names, chunk_rows=250) as writer:
-        writer.append(X, y)
-    noise = FalkNoiseFilter(60, **PARAMS)
-    expected = noise.fit(X, names[y]).keep_
-    cleaned = noise.fit(str(source)).clean_dataset(source, target)
-    np.testing.assert_array_equal(np.asarray(cleaned.X[:]), X[expected])
-    np.testing.assert_array_equal(np.asarray(cleaned.y[:]), y[expected])
-    assert open_dataset(target).classes == ["left", "right"]
-    with pytest.raises(StoreError, match="already holds"):
-        noise.clean_dataset(source, target)
-
-
-def test_rows_are_resampled(flipped, tmp_path):
-    X, y, _ = flipped
-    noise = FalkNoiseFilter(60, **PARAMS)
-    clean_X, clean_y = noise.fit_resample(X, y)
+    clean_X, clean_y = noise.fit_resample(X, names[y])
     np.testing.assert_array_equal(clean_X, X[noise.keep_])
-    np.testing.assert_array_equal(clean_y, y[noise.keep_])
+    np.testing.assert_array_equal(clean_y, names[y][noise.keep_])
     rows = zarr.create_array(tmp_path / "X", data=X, chunks=(100, 2))
     stored_X, stored_y = noise.fit_resample(rows, y)
     np.testing.assert_array_equal(stored_X.compute(), clean_X)
-    np.testing.assert_array_equal(stored_y, clean_y)
+    np.testing.assert_array_equal(names[stored_y], clean_y)
+    with DatasetWriter(source, 2, "float64", classes=names, chunk_rows=250) as writer:
+        writer.append(X, y)
+    cleaned = noise.fit(str(source)).clean_dataset(source, target)
+    np.testing.assert_array_equal(np.asarray(cleaned.X[:]), clean_X)
+    np.testing.assert_array_equal(names[np.asarray(cleaned.y[:])], clean_y)
+    assert open_dataset(target).classes == ["left", "right"]
+    with pytest.raises(StoreError, match="already holds"):
+        noise.clean_dataset(source, target)
 
 
 def test_what_is_no_array_of_its_rows_is_refused_in_a_sentence(flipped, tmp_path):

@@ -185,7 +185,7 @@ def at(path, write):
 ARRAYS = {
     "NumPy": lambda _: OF_IDS,
     "Dask": lambda _: da.from_array(OF_IDS, chunks=(25, 2)),
-    "Zarr": lambda folder: at(folder / "OF_IDS.zarr", lambda path: zarr.save_array(path, OF_IDS)),
+    "Zarr": lambda folder: at(folder / "ids.zarr", lambda path: zarr.save_array(path, OF_IDS)),
     "Polars": lambda _: pl.from_pandas(ROWS),
 }
 

@@ -181,7 +181,7 @@ def test_all_kinds_of_input_give_one_model(tmp_path, many_leaves, set_block_nbyt
     labels = np.array(["even", "odd"])[y]
     set_block_nbytes(200 * 16)
     array = zarr.create_array(
-        tmp_path / "HELD", shape=HELD.shape, dtype=HELD.dtype, chunks=(170, 2)
+        tmp_path / "X", shape=HELD.shape, dtype=HELD.dtype, chunks=(170, 2)
     )
     array[...] = HELD
     with DatasetWriter(
@@ -193,7 +193,7 @@ def test_all_kinds_of_input_give_one_model(tmp_path, many_leaves, set_block_nbyt
         "NumPy": (HELD, labels),
         "Dask": (da.from_array(HELD, chunks=(77, 1)), dask_y),
         "Zarr": (array, labels),
-        "path of an array": (str(tmp_path / "HELD"), dask_y),
+        "path of an array": (str(tmp_path / "X"), dask_y),
         "path of a data set": (tmp_path / "set", None),
     }
     models = {kind: small_svc().fit(*rows) for kind, rows in inputs.items()}
@@ -244,8 +244,8 @@ def test_the_model_and_its_answers_are_those_of_small_chunks(kind, tmp_path, sma
     if kind == "dask":
         data = da.from_array(HELD, chunks=-1)
     else:
-        write(tmp_path / "HELD", **PACKED)
-        data = tmp_path / "HELD"
+        write(tmp_path / "X", **PACKED)
+        data = tmp_path / "X"
     model = small_svc().fit(data, OF_HELD)
     assert_same_model(model, expected)
     scores = model.decision_function(data)
@@ -286,7 +286,7 @@ def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(wide, tmp_path):
 LAYOUTS = {
     "C": np.ascontiguousarray,
     "Fortran": np.asfortranarray,
-    "big-endian": lambda HELD: HELD.astype(HELD.dtype.newbyteorder(">")),
+    "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
     "read-only": lambda HELD: np.frombuffer(HELD.tobytes(), HELD.dtype).reshape(HELD.shape),
 }
 
