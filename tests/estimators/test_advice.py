@@ -41,33 +41,25 @@ def told_by(model, X=X, y=Y):
     return [str(warning.message) for warning in caught]
 
 
-EDGES = {
-    "gamma larger": (
-        {"gamma": [0.01, 0.1, 1.0]},
-        "largest gamma that was given, 1:",
-        "1, 10, 100]",
-    ),
-    "C smaller": ({"C": [1e3, 1e4, 1e5]}, "smallest C that was given, 1000:", "C=[100, 1000, "),
-}
-
-
-@pytest.mark.parametrize("which", EDGES)
-def test_many_cells_on_an_edge_say_which_way_to_widen(which):
-    given, found, remedy = EDGES[which]
-    model = small_svc(cell_size=100, cv=3, **given)
+EDGES = [
+    ({"gamma": [0.01, 0.1, 1.0]}, 0.05, "largest gamma that was given, 1:", "larger ones", "100]"),
     # Of noisy labels large C are the worst.
-    rows, labels = checkers(900, noise=0.2 if which == "C smaller" else 0.05)
-    (message,) = told_by(model, rows, labels)
-    report = model.fit_report_
-    (axis,) = given
-    end = max(given[axis]) if "larger" in which else min(given[axis])
-    n = int((report[axis] == end).sum())
+    ({"C": [1e3, 1e4, 1e5]}, 0.2, "smallest C that was given, 1000:", "smaller and", "C=[100, 10"),
+]
+
+
+@pytest.mark.parametrize(("given", "noise", "found", "how", "remedy"), EDGES)
+def test_many_cells_on_an_edge_say_which_way_to_widen(given, noise, found, how, remedy):
+    model = small_svc(cell_size=100, cv=3, **given)
+    (message,) = told_by(model, *checkers(900, noise=noise))
+    ((axis, values),), report = given.items(), model.fit_report_
+    n = int((report[axis] == (values[-1] if "largest" in found else values[0])).sum())
     assert n >= EDGE_SHARE * len(report)
     assert message.startswith(
         f"{n} of {len(report)} cells that had a choice of C and gamma took the {found}"
     )
     assert remedy in message
-    assert ("Give larger ones" if "larger" in which else "Give smaller and larger") in message
+    assert f"Give {how}" in message
 
 
 SELECTED = {
@@ -145,7 +137,7 @@ def test_cells_that_do_not_shrink_are_told():
     rows = rng.standard_normal((1200, 90)).astype(np.float32)
     labels = (rows[:, :20].sum(axis=1) > 0).astype(int)
     params = {"kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01}
-    params["loss"] = "squared_error"
+    params |= {"loss": "squared_error"}
     (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
     assert message.startswith("Within the 8 cells, 9")
     assert "dimensions" in message
@@ -187,11 +179,9 @@ def test_large_chunks_say_what_they_take():
         warn_of_chunks(rows, Resources(2, 2000 << 20))
 
 
-NO_GRID = {"C": 10.0, "gamma": 20.0, "random_state": 0}
-
-
 def small_chunks(**params):
-    return RandomChunkSVC(**{"chunk_size": 40, "cv": 2, **NO_GRID, **params})
+    given = {"chunk_size": 40, "C": 10.0, "gamma": 20.0, "random_state": 0}
+    return RandomChunkSVC(**{**given, **params})
 
 
 @pytest.mark.parametrize("remedy", ["raise cell_size", "raise chunk_size"])
@@ -235,25 +225,20 @@ def each_method(cv):
     ]
 
 
-@pytest.mark.parametrize("model", each_method(5), ids=repr)
-def test_a_class_of_fewer_rows_than_folds_is_named(model):
+@pytest.mark.parametrize("which", range(5))
+def test_a_class_of_fewer_rows_than_folds_is_named_and_of_too_few_refused(which):
     X, y = checkers(150, noise=0.0)
+    expected = "cv=80 cannot be greater than the number of members in each class"
+    assert 40 < np.bincount(y[:120]).max() < 80
+    with pytest.raises(ParameterError, match=expected):
+        each_method(80)[which].fit(X[:120], y[:120])
     y[:] = np.minimum(y, 1)
     y[[3, 60, 90]] = 7
     expected = r"^1 of 3 classes have fewer rows than cv=5, 7 with 3 the fewest: .* Lower cv, merge"
     with pytest.warns(AdviceWarning, match=expected) as caught:
-        model.fit(X, y)
+        model = each_method(5)[which].fit(X, y)
     assert len(caught) == 1
     assert 7 in model.classes_
-
-
-@pytest.mark.parametrize("model", each_method(80), ids=repr)
-def test_folds_that_no_class_fills_are_refused(model):
-    X, y = checkers(120, noise=0.0)
-    assert 40 < np.bincount(y).max() < 80
-    expected = "cv=80 cannot be greater than the number of members in each class"
-    with pytest.raises(ParameterError, match=expected):
-        model.fit(X, y)
 
 
 @pytest.mark.parametrize("selection", ["local", "each"])

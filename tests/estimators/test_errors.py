@@ -74,6 +74,8 @@ def test_costs_beyond_float32():
 
 
 NAMED = np.array(["a", "b"])[Y]
+TEXT = r"X holds text: '07.11.2020' in row 0, column 1\. Pass numbers, or a table.*DataFrame"
+FRACTION = r"y holds 0\.\d+; a classifier .* VoronoiSVR"
 SHAPES = [
     (X, Y[:-1], rf"inconsistent numbers of samples: .*{N}.*{N - 1}"),
     *((*rows, rf"X has {N} rows, y has {N - 1}")
@@ -84,6 +86,9 @@ SHAPES = [
     *((da.zeros((N, 2)).astype(dtype), Y, r"X must be numeric, got dtype .*Encode")
       for dtype in ("U3", "c16", "M8[s]", object)),
     ("nowhere", Y, "does not exist"),
+    *(([[first, "07.11.2020"]] * N, Y, TEXT) for first in (1.5, "1")),
+    (X, X[:, 0], FRACTION),
+    (LAZY[0], chunked(X[:, 0], 70), FRACTION),
     # Of one class, by its own name.
     (X, np.full(N, 3), r"only one class, 3; .*at least 2 classes"),
     (X, (NAMED, (Y == 1) * 1.0), "only one class, 'b'; "),
@@ -178,22 +183,20 @@ def test_a_store_of_another_fit(params, rows, message, model, tmp_path):
     np.testing.assert_array_equal(daskls.load(tmp_path / "m").predict(X), model.predict(X))
 
 
-def of_99(path):
-    edit_attributes(path, lambda root: root.update(daskls_format=99))
-
-
 def of_5(path):
     # Up to format 5 a model's root was a Zarr group.
     shutil.rmtree(path)
     zarr.create_group(path, attributes={"kind": "model", "daskls_format": 5})
 
 
+def with_root(**changed):
+    return lambda path: edit_attributes(path, lambda root: root.update(changed))
+
+
 CHANGED = {
-    r"format 99; this daskls reads format 7\. Upg": of_99,
+    r"format 99; this daskls reads format 7\. Upg": with_root(daskls_format=99),
     r"format 5, which daskls 0\.2 .*reads format 7\. Train": of_5,
-    r"not finished. Call fit again with store=": lambda path: edit_attributes(
-        path, lambda root: root.update(complete=False)
-    ),
+    r"not finished. Call fit again with store=": with_root(complete=False),
     r"of its \d+ bundles, .* first\. Copy or train it again": lambda path: sorted(
         (path / "bundles").iterdir()
     )[0].unlink(),
@@ -249,7 +252,7 @@ LABELS = np.array(["left", "right"])[Y]
 
 def write_dataset(path, y=Y, **options):
     with DatasetWriter(path, 2, "f8", chunk_rows=90, **options) as writer:
-        writer.append(X, y)
+        writer.append(X, *([] if y is None else [y]))
     return path
 
 
@@ -269,45 +272,38 @@ def test_score_on_the_path_of_a_data_set(tmp_path):
     assert model.score(path, da.from_array(LABELS, chunks=70)) == model.score(X, LABELS)
 
 
-def test_what_cannot_be_scored(tmp_path):
-    model = small_svc().fit(X, Y)
-    unlabeled = tmp_path / "unlabeled.zarr"
-    with DatasetWriter(unlabeled, 2, "f8", with_y=False) as writer:
-        writer.append(X)
+def test_what_cannot_be_answered_or_scored(tmp_path, model):
+    unlabeled = write_dataset(tmp_path / "unlabeled.zarr", None, with_y=False)
     with pytest.raises(DataError, match=r"unlabeled\.zarr has no y; pass one"):
         model.score(unlabeled)
     with pytest.raises(DataError, match=r"y is None.*Pass y"):
         model.score(X)
+    with pytest.raises(DataError, match=TEXT):
+        model.predict(np.array([[1, "07.11.2020"]] * 3, object))
     with pytest.raises(DataError, match=r"y holds 'left', but the model's classes are \[0, 1\]"):
         model.score(X, LABELS)
     path = write_dataset(tmp_path / "codes.zarr", Y + 1)
-    attributes = zarr.open_group(path, mode="r+").attrs
-    attributes["classes"] = [0, 1]
+    zarr.open_group(path, mode="r+").attrs["classes"] = [0, 1]
     with pytest.raises(DataError, match=r"class code 2, but the data set names 2 classes"):
         model.score(path)
 
 
-TABLE = {
-    "width": X[:, 0],
-    "flag": X[:, 1] > 0.5,
-    "color": np.array(["red", "blue"])[Y],
-    "size": pd.Categorical(np.array(["S", "M"])[Y]),
-    "day": pd.date_range("2020-01-01", periods=N),
-    "mixed": [*[1.5] * 7, "seven", *[2] * (N - 8)],
+COLUMNS = {
+    "color": (np.array(["red", "blue"])[Y], r"(str|object|'\w+' in row 0)"),
+    "size": (pd.Categorical(np.array(["S", "M"])[Y]), "category"),
+    "day": (pd.date_range("2020-01-01", periods=N), r"datetime64\[\w+\]"),
+    "mixed": ([*[1.5] * 7, "seven", *[2] * (N - 8)], "'seven' in row 7"),
 }
-FRAME = pd.DataFrame(TABLE)
-KINDS = {"color": r"(str|object|'\w+' in row 0)", "size": "category", "day": r"datetime64\[\w+\]"}
-KINDS |= {"mixed": "'seven' in row 7"}
 
 
 @pytest.mark.always
 @pytest.mark.filterwarnings("ignore:X has feature names")
-@pytest.mark.parametrize("column", KINDS)
-def test_columns_that_are_no_numbers_are_named(column):
-    message = rf"not numeric: '{column}' \({KINDS[column]}\)\. The model was trained on numbers"
-    model = small_svc().fit(FRAME[["width", "flag"]].to_numpy(), Y)
+@pytest.mark.parametrize("column", COLUMNS)
+def test_columns_that_are_no_numbers_are_named(column, model):
+    values, kind = COLUMNS[column]
+    message = rf"not numeric: '{column}' \({kind}\)\. The model was trained on numbers"
     with pytest.raises(DataError, match=message):
-        model.predict(FRAME[["width", column]])
+        model.predict(pd.DataFrame({"width": X[:, 0], column: values}))
 
 
 @pytest.fixture
@@ -326,9 +322,8 @@ def test_the_home_folder_in_every_path(home):
     convert("~/rows.csv", "~/data.zarr", label=-1, dtype="f8")
     write("checkerboard", "~/board.zarr", 10)
     assert open_dataset("~/board.zarr").n_rows == 10
-    zarr.save_array(home / "X", X)
-    zarr.save_array(home / "y", Y)
-    zarr.save_array(home / "w", np.ones(N))
+    for name, values in {"X": X, "y": Y, "w": np.ones(N)}.items():
+        zarr.save_array(home / name, values)
     expected = small_svc().fit(X, Y)
     assert_same_model(small_svc(store="~/one").fit("~/X", "~/y"), expected)
     model = small_svc(store="~/two").fit("~/data.zarr", sample_weight="~/w")
@@ -338,22 +333,5 @@ def test_the_home_folder_in_every_path(home):
     assert_same_model(daskls.load("~/three"), home / "two")
     model.predict_to_zarr("~/X", "~/labels")
     np.testing.assert_array_equal(zarr.open_array(home / "labels")[:], expected.predict(X))
-    assert {p.name for p in home.iterdir()} == {
-        *("rows.csv", "data.zarr", "board.zarr", "X", "y", "w"),
-        *("one", "two", "three", "labels"),
-    }
-
-
-def test_text_in_an_array_is_told_with_its_place():
-    told = r"X holds text: '07.11.2020' in row 0, column 1\. Pass numbers, or a table.*DataFrame"
-    for first in (1.5, "1"):
-        with pytest.raises(DataError, match=told):
-            small_svc().fit([[first, "07.11.2020"]] * N, Y)
-    with pytest.raises(DataError, match=told):
-        small_svc().fit(X, Y).predict(np.array([[1, "07.11.2020"]] * 3, object))
-
-
-def test_fractions_as_labels_name_a_regressor():
-    for labels in (X[:, 0], da.from_array(X[:, 0], chunks=70)):
-        with pytest.raises(DataError, match=r"y holds 0\.\d+; a classifier .* VoronoiSVR"):
-            small_svc().fit(X if isinstance(labels, np.ndarray) else da.from_array(X), labels)
+    names = "rows.csv data.zarr board.zarr X y w one two three labels"
+    assert {p.name for p in home.iterdir()} == {*names.split()}
