@@ -16,7 +16,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from small import set_sizes, small, small_sample
+from small import set_sizes, small_sample
 from support import (
     assert_same_model,
     checkers,
@@ -33,7 +33,6 @@ import daskls
 from daskls import RandomChunkSVC
 from daskls.errors import MemoryPlanError
 from daskls.partition.stored import read_partition
-from daskls.run import rows
 from daskls.store.dataset import DatasetWriter
 from daskls.store.layout import Root
 
@@ -167,42 +166,39 @@ def test_two_equal_fits_at_once_fill_two_stores(two_workers, tmp_path):
         assert_same_model(*(own.result() for own in begun))
 
 
-N_SAME = 1200
-
-
-@pytest.fixture
-def many_leaves(monkeypatch):
-    """Sample fewer rows than there are."""
+def test_all_kinds_of_input_give_one_model(tmp_path, monkeypatch, set_block_nbytes):
+    # Of fewer sampled rows than there are.
     small_sample(monkeypatch, 400)
-
-
-def test_all_kinds_of_input_give_one_model(tmp_path, many_leaves, set_block_nbytes):
-    HELD, y = checkers(N_SAME)
+    rows, y = checkers(1200)
     labels = np.array(["even", "odd"])[y]
     set_block_nbytes(200 * 16)
-    array = zarr.create_array(
-        tmp_path / "X", shape=HELD.shape, dtype=HELD.dtype, chunks=(170, 2)
-    )
-    array[...] = HELD
-    with DatasetWriter(
-        tmp_path / "set", 2, HELD.dtype, classes=["even", "odd"], chunk_rows=130
-    ) as writer:
-        writer.append(HELD, y)
+    array = zarr.create_array(tmp_path / "X", data=rows, chunks=(170, 2))
+    kinds = {"classes": ["even", "odd"], "chunk_rows": 130}
+    with DatasetWriter(tmp_path / "set", 2, rows.dtype, **kinds) as writer:
+        writer.append(rows, y)
     dask_y = da.from_array(labels, chunks=313)
     inputs = {
-        "NumPy": (HELD, labels),
-        "Dask": (da.from_array(HELD, chunks=(77, 1)), dask_y),
+        "NumPy": (rows, labels),
+        "Fortran": (np.asfortranarray(rows), labels),
+        "big-endian": (rows.astype(">f8"), labels),
+        "read-only": (np.frombuffer(rows.tobytes()).reshape(rows.shape), labels),
+        "by a client": (rows, labels),
+        "Dask": (da.from_array(rows, chunks=(77, 1)), dask_y),
         "Zarr": (array, labels),
         "path of an array": (str(tmp_path / "X"), dask_y),
         "path of a data set": (tmp_path / "set", None),
     }
-    models = {kind: small_svc().fit(*rows) for kind, rows in inputs.items()}
-    bits = {kind: model_bits(model) for kind, model in models.items()}
-    for kind in inputs:
-        differing = [k for k, v in bits[kind].items() if v != bits["NumPy"][k]]
-        # The identity names the dtype of the labels, which may be wider than they need.
-        assert [k for k in differing if k != "fingerprint"] == [], kind
-        assert models[kind].classes_.tolist() == ["even", "odd"]
+    expected = model_bits(small_svc().fit(rows, labels))
+    with Client(processes=False, n_workers=1, dashboard_address=":0", set_as_default=False) as own:
+        for kind, given in inputs.items():
+            model = small_svc(client=own if kind == "by a client" else None).fit(*given)
+            differing = {name for name, bits in model_bits(model).items() if bits != expected[name]}
+            # The identity names the dtype of the labels, which may be wider than they need.
+            assert differing <= ({"fingerprint"} if "path" in kind or kind == "Dask" else set()), (
+                kind
+            )
+            assert model.classes_.tolist() == ["even", "odd"]
+    np.testing.assert_array_equal(inputs["big-endian"][0], checkers(1200)[0])
 
 
 def test_blas_threads_leave_no_trace():
@@ -221,90 +217,41 @@ def test_blas_threads_leave_no_trace():
     assert_same_model(*models)
 
 
-N_HELD = 600
-HELD, OF_HELD = checkers(N_HELD)
-PACKED = {"compressors": "auto"}
-
-
-@pytest.fixture
-def small_blocks(set_block_nbytes, monkeypatch):
-    """Make blocks of 50 rows, of chunks of more than 100."""
+@pytest.mark.parametrize("kind", ["packed", "dask"])
+def test_a_large_chunk_is_as_small_ones(kind, tmp_path, monkeypatch, set_block_nbytes):
+    # Blocks of 50 rows, of chunks of more than 100.
     set_block_nbytes(50 * 16)
     set_sizes(monkeypatch, {"daskls.run.rows.LARGE_NBYTES": 100 * 16})
     tiny_blocks(monkeypatch, 50 * 16)
-
-
-def write(path, values=HELD, **options):
-    return zarr.create_array(path, data=values, chunks=values.shape, **options)
-
-
-@pytest.mark.parametrize("kind", ["packed", "dask"])
-def test_the_model_and_its_answers_are_those_of_small_chunks(kind, tmp_path, small_blocks):
-    expected = small_svc().fit(HELD, OF_HELD)
-    if kind == "dask":
-        data = da.from_array(HELD, chunks=-1)
-    else:
-        write(tmp_path / "X", **PACKED)
+    expected, data = small_svc().fit(X, Y), da.from_array(X, chunks=-1)
+    if kind == "packed":
         data = tmp_path / "X"
-    model = small_svc().fit(data, OF_HELD)
+        zarr.create_array(data, data=X, chunks=X.shape, compressors="auto")
+    model = small_svc().fit(data, Y)
     assert_same_model(model, expected)
     scores = model.decision_function(data)
-    np.testing.assert_array_equal(scores.compute(), expected.decision_function(HELD))
+    np.testing.assert_array_equal(scores.compute(), expected.decision_function(X))
     model.predict_to_zarr(data, tmp_path / "out")
-    np.testing.assert_array_equal(zarr.open_array(tmp_path / "out")[:], expected.predict(HELD))
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "out")[:], expected.predict(X))
     # A Dask array's answer keeps its chunks.
-    assert kind != "dask" or scores.chunks == ((N_HELD,),)
-
-
-@pytest.fixture(scope="module")
-def wide():
-    """Return 160 MiB of rows, most of one class, and a method that trains them in a moment."""
-    HELD = np.zeros((80_000, 256))
-    HELD[:, 0] = np.random.default_rng(0).random(len(HELD))
-    params = {"C": 1.0, "gamma": 0.1, "cv": 2, "random_state": 0}
-    return HELD, (HELD[:, 0] > 0.999).astype("i4"), RandomChunkSVC(1000, **params)
+    assert kind != "dask" or scores.chunks == ((N,),)
 
 
 @pytest.mark.slow
-def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(wide, tmp_path):
-    HELD, y, model = wide
-    write(tmp_path / "whole", HELD, **PACKED)
-    zarr.create_array(tmp_path / "parts", data=HELD, chunks=(8000, 256))
+def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(tmp_path):
+    # 160 MiB of rows, most of one class, which are there three times while they are unpacked.
+    X = np.zeros((80_000, 256))
+    X[:, 0] = np.random.default_rng(0).random(len(X))
+    y = (X[:, 0] > 0.999).astype("i4")
+    zarr.create_array(tmp_path / "whole", data=X, chunks=X.shape, compressors="auto")
+    zarr.create_array(tmp_path / "parts", data=X, chunks=(8000, 256))
     with start_cluster(1, 1, "512MiB") as cluster, Client(cluster) as client:
-        model.set_params(client=client)
+        model = RandomChunkSVC(1000, C=1.0, gamma=0.1, cv=2, random_state=0, client=client)
         with pytest.raises(MemoryPlanError, match=r"of 80000 rows x 256 .* held whole") as error:
             model.fit(tmp_path / "whole", y)
         model.fit(tmp_path / "parts", y)
         n_wrong = (model.predict(tmp_path / "parts") != y).sum()
         assert client.compute(n_wrong).result() < 200
-    # Of 160 MiB, which are there three times while they are unpacked.
     most = int(str(error.value).split("at most ")[1].split()[0])
     assert 160 * most / 80_000 * 3 < 512
     assert most > 15_000
-
-
-LAYOUTS = {
-    "C": np.ascontiguousarray,
-    "Fortran": np.asfortranarray,
-    "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
-    "read-only": lambda HELD: np.frombuffer(HELD.tobytes(), HELD.dtype).reshape(HELD.shape),
-}
-
-
-@pytest.fixture(scope="module")
-def from_disk():
-    """Return a function that fits on rows that a worker reads from disk."""
-    with Client(processes=False, n_workers=1, dashboard_address=":0", set_as_default=False) as own:
-        yield lambda name, HELD, y: small(name, client=own).fit(HELD, y)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_any_layout_is_read_as_from_disk(layout, from_disk, monkeypatch):
-    given = LAYOUTS[layout](HELD)
-    np.testing.assert_array_equal(given, HELD)
-    before = given.copy()
-    with monkeypatch.context() as patch:
-        patch.setattr(rows, "save_array", None)
-        ours = small("VoronoiSVC").fit(given, OF_HELD)
-    assert_same_model(from_disk("VoronoiSVC", HELD, OF_HELD), ours)
-    np.testing.assert_array_equal(given, before)
