@@ -244,14 +244,14 @@ def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(tmp_path):
     X[:, 0] = np.random.default_rng(0).random(len(X))
     y = (X[:, 0] > 0.999).astype("i4")
     zarr.create_array(tmp_path / "whole", data=X, chunks=X.shape, compressors="auto")
-    zarr.create_array(tmp_path / "parts", data=X, chunks=(8000, 256))
+    zarr.create_array(tmp_path / "parts", data=X[:16_000], chunks=(8000, 256))
     with start_cluster(1, 1, "512MiB") as cluster, Client(cluster) as client:
         model = RandomChunkSVC(1000, C=1.0, gamma=0.1, cv=2, random_state=0, client=client)
         with pytest.raises(MemoryPlanError, match=r"of 80000 rows x 256 .* held whole") as error:
             model.fit(tmp_path / "whole", y)
-        model.fit(tmp_path / "parts", y)
-        n_wrong = (model.predict(tmp_path / "parts") != y).sum()
-        assert client.compute(n_wrong).result() < 200
+        model.fit(tmp_path / "parts", y[:16_000])
+        n_wrong = (model.predict(tmp_path / "parts") != y[:16_000]).sum()
+        assert client.compute(n_wrong).result() < 40
     most = int(str(error.value).split("at most ")[1].split()[0])
     assert 160 * most / 80_000 * 3 < 512
     assert most > 15_000

@@ -25,7 +25,9 @@ from daskls.solvers.evaluate import fit_sigmoid, sigmoid
 
 N_OVERLAPPING = 300
 C, GAMMA = 4.0, 6.0
-ONE = {"kernel": "rbf", "C": C, "gamma": GAMMA, "feature_scale": None, "random_state": 0}
+# A scale is neither learned nor compared: maps are of scores, in any scale.
+UNSCALED = {"feature_scale": None, "kernel": "rbf", "random_state": 0}
+ONE = {"C": C, "gamma": GAMMA, **UNSCALED}
 
 
 def overlapping(n_classes=2, n=N_OVERLAPPING, seed=0):
@@ -44,9 +46,6 @@ def squares(**params):
 def nested(**params):
     """Return an estimator whose maps are of scores of further fits."""
     return small("VoronoiSVC", **{"probability": True, **params})
-
-
-both_ways = pytest.mark.parametrize("make", [squares, nested])
 
 
 def held_of(model):
@@ -97,11 +96,9 @@ def test_values_and_maps_are_those_of_refits(n_classes, n_partitions):
     expected = refitted(model, X, y, weights, n_classes)
     held = held_of(model)
     # Copies, rows of equal features and label, are held out as one: the first, of all weight.
-    groups = {}
-    for i, row in enumerate(np.column_stack([X, y]).tolist()):
-        groups.setdefault(tuple(row), []).append(i)
-    first = np.array([own[0] for own in groups.values()])
-    weights = np.array([weights[own].sum() for own in groups.values()])
+    rows = np.column_stack([X, y])
+    _, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    weights = np.bincount(group.ravel(), weights)
     of_first = np.full(N_OVERLAPPING, -1)
     n_units = len(first)
     of_first[first] = np.arange(n_units)
@@ -123,7 +120,7 @@ def test_values_and_maps_are_those_of_refits(n_classes, n_partitions):
     np.testing.assert_allclose(model.predict_proba(X), probabilities(maps, asked), atol=2e-3)
 
 
-@both_ways
+@pytest.mark.parametrize("make", [squares, nested])
 def test_the_model_is_the_same_without_them(make):
     X, y = overlapping(3)
     plain, model = make(probability=False).fit(X, y), make().fit(X, y)
@@ -165,12 +162,9 @@ def test_maps_of_odds_are_taken_where_values_are_probabilities():
     assert np.abs(model.predict_proba(X)[:, 1] - X[:, 0]).mean() < 0.04
 
 
-HINGE = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
-
-
 ABSENT = [
     (VoronoiSVC(probability=False), r'probability=False\. Pass probability="auto"'),
-    (VoronoiSVC(**HINGE), r"loss='hinge' has none\. Pass probability=True"),
+    (VoronoiSVC(loss="hinge", **UNSCALED), r"loss='hinge' has none\. Pass probability=True"),
     (FalkSVC(), r"FalkSVC has none\. Pass probability=True"),
 ]
 
@@ -193,8 +187,6 @@ def test_partitions_that_hold_out_different_rows_are_refused():
 N = 500
 # Those first that are tried at every change: maps of cells, and of one model.
 FAMILIES = sorted(CLASSIFIERS, key=lambda name: name not in ("VoronoiSVC", "LocalSamplingSVC"))
-# A scale is neither learned nor compared: maps are of scores, in any scale.
-UNSCALED = {"feature_scale": None, "kernel": "rbf", "random_state": 0}
 
 
 def noisy(n_classes=2, seed=0, n=N):
@@ -356,28 +348,26 @@ def test_every_method_has_probabilities(name, kind):
 @pytest.mark.parametrize("name", ["VoronoiSVC", "LandmarkSVC"])
 def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatch):
     X, y, _ = noisy()
-    store, score, folds = tmp_path / "model", calibrate.score_held_out, []
-    model = small(name, probability=True, store=store)
-    marker = store / "held-out-000" / "index"
+    store, score, folds, stamps = tmp_path / "model", calibrate.score_held_out, [], []
+    model, marker = small(name, probability=True, store=store), store / "held-out-000" / "index"
 
     def noted(X, handle):
         folds.append(handle.location)
-        if len(set(folds)) == 3 and not written:
+        if len(set(folds)) == 3 and not stopped:
             raise KeyboardInterrupt
-        stamps.add(marker.stat().st_mtime_ns)
+        stamps.append(marker.stat().st_mtime_ns)
         return score(X, handle)
 
-    monkeypatch.setattr(calibrate, "score_held_out", noted)
-    written, stamps = [], set()
-    with dask.config.set(scheduler="synchronous"):
+    stopped = []
+    with dask.config.set(scheduler="synchronous"), monkeypatch.context() as patch:
+        patch.setattr(calibrate, "score_held_out", noted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
         with pytest.raises(DasklsError, match="not finished"):
             daskls.load(store)
         # The models of the folds that were done are there, and are not trained again.
-        written.append(marker.stat().st_mtime_ns)
+        stopped.append(marker.stat().st_mtime_ns)
         model.fit(da.from_array(X, chunks=(100, 2)), da.from_array(y, chunks=77))
-    assert stamps == set(written)
+    assert set(stamps) == set(stopped)
     assert not [path for path in store.iterdir() if "held-out" in path.name]
-    monkeypatch.undo()
     assert_same_bits(small(name, probability=True).fit(X, y), model)

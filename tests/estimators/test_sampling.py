@@ -1,7 +1,7 @@
 """LocalSamplingSVC and NeighborSamplingSVC: the papers' steps, one model, resumed fits, errors."""
 
 import os
-from contextlib import contextmanager
+from functools import partial
 
 import dask
 import numpy as np
@@ -20,21 +20,6 @@ from daskls.partition.shuffle import shuffle_numbers
 
 N = 1500
 QUERIES = np.random.default_rng(7).random((300, 2))
-BOTH = {"local": small_local, "near": small_near}
-
-
-@contextmanager
-def one_task():
-    """Let one task do all of a search's work."""
-    with pytest.MonkeyPatch.context() as patch:
-        set_sizes(patch, {"daskls.methods.sampling.search.N_SEARCH_TASKS": 1})
-        yield
-
-
-@pytest.fixture
-def kept_parts(monkeypatch):
-    """Keep what a fit removes at its end."""
-    keep_parts(monkeypatch)
 
 
 def sample_of(model, step):
@@ -51,7 +36,8 @@ def check_answers(model, svc, center):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_subsamples", few([4, 1]))
 @pytest.mark.parametrize("with_copies", [False, True])
-def test_local_sampling_is_the_papers_procedure(n_subsamples, with_copies, kept_parts, monkeypatch):
+def test_local_sampling_is_the_papers_procedure(n_subsamples, with_copies, monkeypatch):
+    keep_parts(monkeypatch)
     small_leaves(monkeypatch, 200)
     X, y = checkers(N, seed=3)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, N)
@@ -74,7 +60,8 @@ def test_local_sampling_is_the_papers_procedure(n_subsamples, with_copies, kept_
     assert model.radius_scale_ == 0.7
 
 
-def test_rounds_are_those_of_procedure_cglq(kept_parts, monkeypatch):
+def test_rounds_are_those_of_procedure_cglq(monkeypatch):
+    keep_parts(monkeypatch)
     small_leaves(monkeypatch, 200)
     X, y = checkers(N, seed=3)
     X[200:300] = X[100:110].repeat(10, axis=0)
@@ -150,27 +137,28 @@ def test_another_memory_does_not_mix_with_what_a_stopped_search_drew(tmp_path, m
         if sum(drawn) > 2:
             raise StopError
 
-    with one_task(), dask.config.set(scheduler="sync"):
-        with monkeypatch.context() as patch:
-            few_draws(patch, 300)
-            with Writes(tmp_path / "m", stop), pytest.raises(StopError):
-                small_local(**params).fit(X, y)
+    # One task does all of a search's work.
+    set_sizes(monkeypatch, {"daskls.methods.sampling.search.N_SEARCH_TASKS": 1})
+    with dask.config.set(scheduler="sync"):
+        few_draws(monkeypatch, 300)
+        with Writes(tmp_path / "m", stop), pytest.raises(StopError):
+            small_local(**params).fit(X, y)
         few_draws(monkeypatch, 70)
         model = small_local(**params).fit(X, y)
     assert_same_bits(small_local(radius_scale=3.0).fit(X, y), model)
 
 
-MAKES = {"local": {"radius_scale": 1.0, "n_subsamples": 2}, "near": {}}
-
-
 @pytest.mark.skipif("DASKLS_DATA" not in os.environ, reason="real sets lie where it says")
-@pytest.mark.parametrize("make", MAKES)
+@pytest.mark.parametrize(
+    "small", [partial(small_local, radius_scale=1.0, n_subsamples=2), small_near]
+)
 @pytest.mark.parametrize("name", ["ionosphere", "diabetes"])
-def test_of_the_squared_hinge_the_model_is_the_svm_of_its_sample(name, make, kept_parts):
-    data, small, params = load_real(name), BOTH[make], MAKES[make]
+def test_of_the_squared_hinge_the_model_is_the_svm_of_its_sample(name, small, monkeypatch):
+    keep_parts(monkeypatch)
+    data = load_real(name)
     X, y = (data.X - data.X.mean(axis=0)) / (data.X.std(axis=0) + 1e-9), data.y
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
-    model = small(0.3, C=2.0, gamma=0.05, tol=1e-6, loss="squared_hinge", **params)
+    model = small(0.3, C=2.0, gamma=0.05, tol=1e-6, loss="squared_hinge")
     model.fit(X, y, sample_weight=weights)
     best = int(model.path_.validation_error.argmin())
     rows = sample_of(model, best)
@@ -180,5 +168,5 @@ def test_of_the_squared_hinge_the_model_is_the_svm_of_its_sample(name, make, kep
     expected = svc.decision_function(rbf_kernel(X, X[rows], gamma=0.05))
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-3)
     assert abs(model.path_.n_support[best] - len(svc.support_)) <= 2
-    hinge = small(0.3, C=2.0, gamma=0.05, **params).fit(X, y, sample_weight=weights)
+    hinge = small(0.3, C=2.0, gamma=0.05).fit(X, y, sample_weight=weights)
     assert np.abs(hinge.decision_function(X) - expected).max() > 0.05
