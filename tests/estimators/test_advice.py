@@ -13,16 +13,7 @@ from small import ENTRIES
 from support import checkers, few, small_svc
 
 import daskls
-from daskls import (
-    KNNSVC,
-    AdviceWarning,
-    FalkSVC,
-    LandmarkSVC,
-    LocalSamplingSVC,
-    RandomChunkSVC,
-    VoronoiSVC,
-    VoronoiSVR,
-)
+from daskls import KNNSVC, AdviceWarning, FalkSVC, LandmarkSVC, RandomChunkSVC, VoronoiSVR
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
 from daskls.plan.bundles import Resources
@@ -64,7 +55,7 @@ def test_many_cells_on_an_edge_say_which_way_to_widen(given, noise, found, how, 
 
 SELECTED = {
     "FalkSVC, local": FalkSVC(40, selection="local", random_state=0),
-    "LocalSamplingSVC": LocalSamplingSVC(0.3, random_state=0),
+    "LocalSamplingSVC": daskls.LocalSamplingSVC(0.3, random_state=0),
     "KNNSVC": KNNSVC(40, random_state=0),
 }
 
@@ -138,7 +129,7 @@ def test_cells_that_do_not_shrink_are_told():
     labels = (rows[:, :20].sum(axis=1) > 0).astype(int)
     params = {"kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01}
     params |= {"loss": "squared_error"}
-    (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
+    (message,) = told_by(daskls.VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
     assert message.startswith("Within the 8 cells, 9")
     assert "dimensions" in message
     assert message.endswith(

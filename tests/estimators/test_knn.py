@@ -26,17 +26,8 @@ from sklearn.svm import SVC
 from small import answers_of, small_leaves
 from support import checkers, python_env
 
-from daskls import (
-    KNNSVC,
-    DataError,
-    FalkNoiseFilter,
-    FalkSVC,
-    FalkSVR,
-    KernelKNNClassifier,
-    KernelKNNRegressor,
-    KNNSVMNoiseFilter,
-    StoreError,
-)
+import daskls
+from daskls import KNNSVC, FalkNoiseFilter, FalkSVC, KernelKNNClassifier, KernelKNNRegressor
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes
 from daskls.methods.neighborhoods.method import KNN
@@ -153,7 +144,7 @@ X, Y = checkers(2000)
 SVM = {"C": 10.0, "gamma": 20.0}
 GIVEN = {
     **{KernelKNNClassifier: {}, KernelKNNRegressor: {}, KNNSVC: SVM},
-    **{kind: {**SVM, "selection": None} for kind in (FalkSVC, FalkSVR)},
+    **{kind: {**SVM, "selection": None} for kind in (FalkSVC, daskls.FalkSVR)},
 }
 
 
@@ -264,7 +255,7 @@ def test_left_out_rows_see_the_nearest_other_rows():
 
 
 PARAMS = {"C": 10.0, "gamma": 20.0, "random_state": 0}
-FILTERS = [FalkNoiseFilter(60, **PARAMS), KNNSVMNoiseFilter(40, **PARAMS)]
+FILTERS = [FalkNoiseFilter(60, **PARAMS), daskls.KNNSVMNoiseFilter(40, **PARAMS)]
 
 
 @pytest.fixture(scope="module")
@@ -318,7 +309,7 @@ def test_rows_are_resampled_and_a_data_set_is_cleaned(flipped, tmp_path):
     np.testing.assert_array_equal(np.asarray(cleaned.X[:]), clean_X)
     np.testing.assert_array_equal(names[np.asarray(cleaned.y[:])], clean_y)
     assert open_dataset(target).classes == ["left", "right"]
-    with pytest.raises(StoreError, match="already holds"):
+    with pytest.raises(daskls.StoreError, match="already holds"):
         noise.clean_dataset(source, target)
 
 
@@ -330,9 +321,9 @@ def test_what_is_no_array_of_its_rows_is_refused_in_a_sentence(flipped, tmp_path
         (frame, r"transform takes NumPy, Dask and Zarr arrays, got .*to_dask"),
         (X[:7], "has 7 rows but the filter was fitted on 900"),
     ):
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(daskls.DataError, match=message):
             noise.transform(given)
     with DatasetWriter(tmp_path / "d", X.shape[1], "f8", with_y=False) as writer:
         writer.append(X)
-    with pytest.raises(DataError, match="has no labels y"):
+    with pytest.raises(daskls.DataError, match="has no labels y"):
         noise.clean_dataset(tmp_path / "d", tmp_path / "e")

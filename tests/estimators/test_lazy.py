@@ -20,14 +20,7 @@ from sklearn.impute import SimpleImputer
 from support import small_svc
 
 import daskls
-from daskls import (
-    DataError,
-    FalkNoiseFilter,
-    KernelKNNClassifier,
-    TableEncoder,
-    VoronoiSVC,
-    VoronoiSVR,
-)
+from daskls import DataError, KernelKNNClassifier, TableEncoder, VoronoiSVC, VoronoiSVR
 from daskls.datasets import convert
 
 N = 240
@@ -106,7 +99,7 @@ def test_blocks_that_are_not_as_declared(name, of_array, tmp_path):
         lambda: of_array.predict(rows).compute(),
         lambda: of_array.score(rows, Y),
         lambda: of_array.predict_to_zarr(rows, tmp_path / "answers.zarr"),
-        lambda: FalkNoiseFilter(n_neighbors=20).fit(X, Y).transform(rows).compute(),
+        lambda: daskls.FalkNoiseFilter(n_neighbors=20).fit(X, Y).transform(rows).compute(),
     ):
         with pytest.raises(DataError, match=f"Block [0-3] of X {error}"):
             use()

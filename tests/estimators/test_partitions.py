@@ -28,15 +28,7 @@ from support import (
 )
 
 import daskls
-from daskls import (
-    DataError,
-    MemoryPlanError,
-    ParameterError,
-    RandomChunkSVC,
-    VoronoiQuantileRegressor,
-    VoronoiSVC,
-    VoronoiSVR,
-)
+from daskls import ParameterError, RandomChunkSVC, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 from daskls.errors import DamageError
 from daskls.methods.cells.method import CellMethod
 from daskls.partition.base import KINDS
@@ -315,7 +307,7 @@ def test_indecision_counts_decision_values_near_zero_or_refuses():
     assert several.tolist() == [(values < e).mean() for e in (0.5, 0.1, 1e-9)]
     lazy = model.indecision(da.from_array(QUERIES, chunks=(70, 2)), [0.5, 0.1, 1e-9])
     assert lazy.tolist() == several.tolist()
-    with pytest.raises(DataError, match="3 classes"):
+    with pytest.raises(daskls.DataError, match="3 classes"):
         small_chunks().fit(*checkers(900, n_classes=3)).indecision(QUERIES)
     with pytest.raises(ParameterError, match="eps is 0; it must"):
         model.indecision(QUERIES, 0)
@@ -361,7 +353,7 @@ def test_a_plan_that_refuses_names_a_size_that_fits():
     labels = (rows[:, 0] > 0.5).astype(int)
     params = {**PAPER, "C": 1.0, "gamma": 1.0, "cv": 2}
     with task_memory(48 * MIB):
-        with pytest.raises(MemoryPlanError, match="give cache_size=") as caught:
+        with pytest.raises(daskls.MemoryPlanError, match="give cache_size=") as caught:
             VoronoiSVC(2600, **params).fit(rows, labels)
         size = float(re.search(r"give cache_size=([\d.]+), or give each", str(caught.value))[1])
         VoronoiSVC(2600, cache_size=size, **params).fit(rows, labels)

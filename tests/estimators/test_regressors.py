@@ -8,14 +8,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import d2_pinball_score
 from support import compiled, few
 
-from daskls import (
-    DataError,
-    FalkSVR,
-    KernelKNNRegressor,
-    RandomChunkSVR,
-    VoronoiQuantileRegressor,
-    VoronoiSVR,
-)
+import daskls
+from daskls import DataError, FalkSVR, RandomChunkSVR, VoronoiQuantileRegressor, VoronoiSVR
 from daskls.kernels.frame import decide_pairs
 from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.store.reader import ModelReader
@@ -82,7 +76,7 @@ SMALL = {
     "VoronoiSVR, chosen": VoronoiSVR(200, random_state=0),
     "RandomChunkSVR": RandomChunkSVR(100, **GIVEN),
     "RandomChunkSVR, chosen": RandomChunkSVR(100, random_state=0),
-    "KernelKNNRegressor": KernelKNNRegressor(7),
+    "KernelKNNRegressor": daskls.KernelKNNRegressor(7),
     "FalkSVR": FalkSVR(80, **FALK),
     "FalkSVR, chosen": FalkSVR([60, 90], selection="local", random_state=0),
     "FalkSVR, centers": FalkSVR(80, assign="k_centers", n_assigned=20, **FALK),

@@ -16,17 +16,8 @@ from sklearn.svm import SVC
 from small import answers_of
 from support import checkers, compiled, few
 
-from daskls import (
-    KNNSVC,
-    FalkSVC,
-    LandmarkSVC,
-    LocalSamplingSVC,
-    NeighborSamplingSVC,
-    RandomChunkSVC,
-    VoronoiQuantileRegressor,
-    VoronoiSVC,
-    VoronoiSVR,
-)
+import daskls
+from daskls import RandomChunkSVC, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
@@ -175,8 +166,8 @@ CELL = {"loss": "hinge", "feature_scale": None, "fit_intercept": True}
 METHODS = {
     "cell": (VoronoiSVC, 80, CELL),
     "chunk": (RandomChunkSVC, 80, CELL),
-    "centers": (FalkSVC, 80, {"selection": None}),
-    "neighborhood": (KNNSVC, 80, {}),
+    "centers": (daskls.FalkSVC, 80, {"selection": None}),
+    "neighborhood": (daskls.KNNSVC, 80, {}),
 }
 KERNELS = {"linear": {}, "poly": {"degree": 2, "coef0": 0.0}, "more": {"degree": 2, "coef0": 1.0}}
 
@@ -327,9 +318,9 @@ NEARBY = {"kernel": "rbf", "C": 10.0, "gamma": 20.0, "random_state": 0}
 OF_SAMPLES = [
     VoronoiSVC(300, **HINGE, **NEARBY),
     RandomChunkSVC(400, **HINGE, **NEARBY),
-    NeighborSamplingSVC(**NEARBY),
-    LocalSamplingSVC(**NEARBY),
-    LandmarkSVC(n_cells=6, n_landmarks=60, projection="rbf", random_state=0),
+    daskls.NeighborSamplingSVC(**NEARBY),
+    daskls.LocalSamplingSVC(**NEARBY),
+    daskls.LandmarkSVC(n_cells=6, n_landmarks=60, projection="rbf", random_state=0),
 ]
 
 
