@@ -2,16 +2,10 @@
 
 import os
 
+import landmarks
 import numpy as np
 import pytest
-from landmarks import (
-    joint_kernel,
-    joint_objective,
-    nearest_clusters,
-    project,
-    small_landmarks,
-    svc_objective,
-)
+from landmarks import joint_kernel, nearest_clusters, project, small_landmarks, svc_objective
 from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
 from small import assert_same_bits, task_memory
@@ -39,7 +33,9 @@ def test_the_joint_objective_is_that_of_svc(C, tol, projection):
     M, cells = project(X, model, gamma), nearest_clusters(X, model)
     signs = signs_of(y, 1)
     assert len(np.unique(cells)) == 6
-    found = joint_objective(model.coef_[0], model.intercept_[0], M, cells, signs, np.full(N, C))
+    found = landmarks.joint_objective(
+        model.coef_[0], model.intercept_[0], M, cells, signs, np.full(N, C)
+    )
     expected = svc_objective(M, cells, signs, C)
     # The gap at the end is what tol says.
     assert found - expected <= (1e-4 * expected if tol < 1e-3 else tol * C * N)
@@ -56,7 +52,7 @@ def test_weighted_classes_are_problems_of_their_own_on_the_same_clusters():
         signs = signs_of(y, label)
         given = model.coef_[label], model.intercept_[label], M, cells, signs, 2.0 * costs
         expected = svc_objective(M, cells, signs, 2.0, costs)
-        assert abs(joint_objective(*given) - expected) <= 1e-4 * expected
+        assert abs(landmarks.joint_objective(*given) - expected) <= 1e-4 * expected
     own = (model.coef_[:, cells] * M).sum(axis=2).T + model.intercept_
     np.testing.assert_allclose(model.decision_function(X), own, rtol=1e-9, atol=1e-9)
     assert (model.predict(X) == own.argmax(axis=1)).all()

@@ -10,6 +10,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+import support
 import zarr
 from distributed import Client
 from sklearn import config_context
@@ -17,16 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from small import set_sizes, small_sample
-from support import (
-    assert_same_model,
-    checkers,
-    model_bits,
-    path_of,
-    read_plain,
-    small_svc,
-    start_cluster,
-    tiny_blocks,
-)
+from support import assert_same_model, checkers, model_bits, path_of, small_svc, tiny_blocks
 from threadpoolctl import threadpool_limits
 
 import daskls
@@ -85,7 +77,7 @@ def test_a_store_holds_no_code_and_loading_runs_no_pickle(tmp_path, monkeypatch)
     assert len(files) > 3
     for file in files:
         # Arrays that any reader of safetensors reads, and plain JSON: no NaN, which some refuse.
-        attributes, _ = read_plain(file)
+        attributes, _ = support.read_plain(file)
         assert "pickle" not in json.dumps(attributes, allow_nan=False)
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, None)
@@ -245,7 +237,7 @@ def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(tmp_path):
     y = (X[:, 0] > 0.999).astype("i4")
     zarr.create_array(tmp_path / "whole", data=X, chunks=X.shape, compressors="auto")
     zarr.create_array(tmp_path / "parts", data=X[:16_000], chunks=(8000, 256))
-    with start_cluster(1, 1, "512MiB") as cluster, Client(cluster) as client:
+    with support.start_cluster(1, 1, "512MiB") as cluster, Client(cluster) as client:
         model = RandomChunkSVC(1000, C=1.0, gamma=0.1, cv=2, random_state=0, client=client)
         with pytest.raises(MemoryPlanError, match=r"of 80000 rows x 256 .* held whole") as error:
             model.fit(tmp_path / "whole", y)

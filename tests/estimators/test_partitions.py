@@ -13,19 +13,10 @@ import dask.array as da
 import naive
 import numpy as np
 import pytest
+import support
 from sklearn.base import clone
 from small import set_sizes, small_sample, task_memory
-from support import (
-    MIB,
-    PAPERS,
-    SlowModel,
-    assert_same_model,
-    checkers,
-    is_close,
-    model_bits,
-    path_of,
-    small_svc,
-)
+from support import SlowModel, assert_same_model, checkers, is_close, model_bits, path_of, small_svc
 
 import daskls
 from daskls import ParameterError, RandomChunkSVC, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
@@ -318,7 +309,7 @@ def test_indecision_counts_decision_values_near_zero_or_refuses():
 
 
 SOME = X[:400], Y[:400]
-PAPER = {**PAPERS, "random_state": 0, "cv": 3}
+PAPER = {**support.PAPERS, "random_state": 0, "cv": 3}
 OWN = {VoronoiSVC: {"cell_size": 120}, RandomChunkSVC: {"chunk_size": 120}}
 
 
@@ -352,7 +343,7 @@ def test_a_plan_that_refuses_names_a_size_that_fits():
     rows = np.random.default_rng(0).random((2600, 2)).astype(np.float32)
     labels = (rows[:, 0] > 0.5).astype(int)
     params = {**PAPER, "C": 1.0, "gamma": 1.0, "cv": 2}
-    with task_memory(48 * MIB):
+    with task_memory(48 * support.MIB):
         with pytest.raises(daskls.MemoryPlanError, match="give cache_size=") as caught:
             VoronoiSVC(2600, **params).fit(rows, labels)
         size = float(re.search(r"give cache_size=([\d.]+), or give each", str(caught.value))[1])

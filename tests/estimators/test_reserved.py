@@ -9,18 +9,8 @@ from itertools import product
 import dask.array as da
 import numpy as np
 import pytest
-from reserves import (
-    HINGE,
-    ONE,
-    RATE,
-    TUBE,
-    bounded,
-    covering,
-    held_out,
-    overlapping,
-    two_columns,
-    uneven,
-)
+import reserves
+from reserves import HINGE, RATE, bounded, covering, held_out, overlapping, two_columns, uneven
 from scipy import stats
 from sklearn.base import clone
 from support import few
@@ -117,8 +107,8 @@ def brute_sizes(plain, asked):
     [
         (covering(), NUMBERS),
         (covering(n_partitions=2), TWO),
-        (covering(**TUBE), NUMBERS),
-        (RandomChunkSVR(chunk_size=200, interval=0.75, **ONE), TWO),
+        (covering(**reserves.TUBE), NUMBERS),
+        (RandomChunkSVR(chunk_size=200, interval=0.75, **reserves.ONE), TWO),
         *few([(covering(C=None, gamma=None, kernel="auto"), TWO)], 0),
     ],
     ids=["cells", "two partitions", "tube", "chunks", "chosen"],
