@@ -30,7 +30,11 @@ SIZES = {
     **{"cell_size": 50, "chunk_size": 50, "n_neighbors": 15, "n_cells": 2, "C": 10.0, "gamma": 0.1},
     **{"sample_fraction": 0.8, "n_subsamples": 2, "radius_scale": 1.0, "random_state": 0},
 }
-OWN = {"VoronoiSVC": {"gamma": [1e-3, 1.0], "cv": 2, **PAPERS}, "LandmarkSVC": {"gamma": None}}
+OWN = {
+    "VoronoiSVC": {"gamma": [1e-3, 1.0], "cv": 2, **PAPERS},
+    "RandomChunkSVC": {"C": 1.0, "gamma": [1e-3, 1.0], "cv": 2},
+    "LandmarkSVC": {"C": [0.01, 1.0], "gamma": None, "cv": 2},
+}
 
 
 def sized(name):
