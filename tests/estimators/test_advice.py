@@ -242,6 +242,7 @@ def test_neighborhoods_of_fewer_inner_rows_than_folds_are_counted(selection):
     assert message.startswith("10 " if selection == "local" else f"{model.n_cells_} ")
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("labels", [["b", "a"], ["a", "b", "b"], ["a", "b", "a"], ["b", "a", "c"]])
 @pytest.mark.parametrize("given", [{}, {"C": [10.0, 100.0]}, {"C": [10.0, 100.0], "gamma": [4, 8]}])
 def test_a_choice_on_two_or_three_rows(labels, given):

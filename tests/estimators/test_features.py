@@ -217,6 +217,7 @@ def plain():
     return small_svc().fit(X, Y)
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("y", TAKEN.values(), ids=TAKEN)
 def test_taken_alike_and_kept(y, plain, tmp_path):
     expected = small_svc().fit(X, y)
@@ -232,6 +233,7 @@ def test_taken_alike_and_kept(y, plain, tmp_path):
         assert {model.score(X, own) for own in held(y).values()} == {expected.score(X, y)}
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_alike(name, plain):
     y, message = REFUSED[name]

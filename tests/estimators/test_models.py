@@ -209,6 +209,7 @@ def test_blas_threads_leave_no_trace():
     assert_same_model(*models)
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("kind", ["packed", "dask"])
 def test_a_large_chunk_is_as_small_ones(kind, tmp_path, monkeypatch, set_block_nbytes):
     # Blocks of 50 rows, of chunks of more than 100.
