@@ -1,19 +1,22 @@
-"""Everything that cannot be right gets one clear error: what, got, limit, remedy."""
+"""What fit, predict and score take or refuse, in one clear error: what, got, limit, remedy."""
 
-import re
 import shutil
 
 import dask
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import zarr
+from sklearn.metrics import accuracy_score
 from small import task_memory
-from support import MIB, checkers, edit_attributes, small_svc
+from support import MIB, assert_same_model, checkers, edit_attributes, small_svc
 
 import daskls
 from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
+from daskls.datasets import convert, write
+from daskls.store.dataset import DatasetWriter, open_dataset
 
 N = 300
 X, Y = checkers(N)
@@ -71,6 +74,8 @@ def test_costs_beyond_float32():
 
 
 NAMED = np.array(["a", "b"])[Y]
+TEXT = r"X holds text: '07.11.2020' in row 0, column 1\. Pass numbers, or a table.*DataFrame"
+FRACTION = r"y holds 0\.\d+; a classifier .* VoronoiSVR"
 SHAPES = [
     (X, Y[:-1], rf"inconsistent numbers of samples: .*{N}.*{N - 1}"),
     *((*rows, rf"X has {N} rows, y has {N - 1}")
@@ -81,6 +86,9 @@ SHAPES = [
     *((da.zeros((N, 2)).astype(dtype), Y, r"X must be numeric, got dtype .*Encode")
       for dtype in ("U3", "c16", "M8[s]", object)),
     ("nowhere", Y, "does not exist"),
+    *(([[first, "07.11.2020"]] * N, Y, TEXT) for first in (1.5, "1")),
+    (X, X[:, 0], FRACTION),
+    (LAZY[0], chunked(X[:, 0], 70), FRACTION),
     # Of one class, by its own name.
     (X, np.full(N, 3), r"only one class, 3; .*at least 2 classes"),
     (X, (NAMED, (Y == 1) * 1.0), "only one class, 'b'; "),
@@ -138,34 +146,6 @@ def test_another_second_reading(column, n_first, tmp_path):
     assert not [*(tmp_path / "m").glob("exchange-*"), *(tmp_path / "m").glob("bundles/*")]
 
 
-REFUSED = [
-    *(({name: value}, rf"'{name}' parameter .* Got '{value}' instead")
-      for name, value in (("search", "quick"), ("fit_intercept", "yes"), ("probability", "platt"))),
-    *(({"n_partitions": n}, rf"'n_partitions' parameter .* range \[1, inf\) or None\. Got {n!r} ")
-      for n in (0, 1.5)),
-    ({"class_weight": {7: 2.0}}, r"names the class 7, .*classes are \[0, 1\]"),
-    *(({"class_weight": {1: w}}, re.escape(f"class_weight of 1 is {w!r}; it must be a number from"))
-      for w in (0.0, float("nan"), "a")),
-    ({"store": "ftp://bucket/model"}, r"is a URL; .*local or shared file system"),
-]  # fmt: skip
-for name in ("C", "gamma"):
-    REFUSED += [
-        *(({name: grid}, rf"{name} is \[.*; give a number, or a flat list")
-          for grid in (["a"], [[1.0], [2.0, 3.0]])),
-        ({name: []}, "is an empty grid"),
-        *(({name: grid}, rf"{name} holds .*must be positive and finite")
-          for grid in ([1.0, -2.0], [np.nan, 1.0], [1e39])),
-        *(({name: value}, rf"{name}.*(range \(0|positive and finite)")
-          for value in (0, "scale")),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("params", "message"), REFUSED, ids=str)
-def test_parameters_out_of_range(params, message):
-    with pytest.raises((ValueError, StoreError), match=message):
-        small_svc(**params).fit(X, Y)
-
-
 def test_the_proposed_cell_size_fits():
     rows = checkers(3000)
     with task_memory(10 * MIB):
@@ -203,22 +183,20 @@ def test_a_store_of_another_fit(params, rows, message, model, tmp_path):
     np.testing.assert_array_equal(daskls.load(tmp_path / "m").predict(X), model.predict(X))
 
 
-def of_99(path):
-    edit_attributes(path, lambda root: root.update(daskls_format=99))
-
-
 def of_5(path):
     # Up to format 5 a model's root was a Zarr group.
     shutil.rmtree(path)
     zarr.create_group(path, attributes={"kind": "model", "daskls_format": 5})
 
 
+def with_root(**changed):
+    return lambda path: edit_attributes(path, lambda root: root.update(changed))
+
+
 CHANGED = {
-    r"format 99; this daskls reads format 7\. Upg": of_99,
+    r"format 99; this daskls reads format 7\. Upg": with_root(daskls_format=99),
     r"format 5, which daskls 0\.2 .*reads format 7\. Train": of_5,
-    r"not finished. Call fit again with store=": lambda path: edit_attributes(
-        path, lambda root: root.update(complete=False)
-    ),
+    r"not finished. Call fit again with store=": with_root(complete=False),
     r"of its \d+ bundles, .* first\. Copy or train it again": lambda path: sorted(
         (path / "bundles").iterdir()
     )[0].unlink(),
@@ -267,3 +245,93 @@ def test_a_model_replaced_under_a_lazy_prediction(tmp_path):
     # The reader of the first model is still in this process's cache.
     with pytest.raises(StoreError, match="was replaced by another one since"):
         lazy.compute()
+
+
+LABELS = np.array(["left", "right"])[Y]
+
+
+def write_dataset(path, y=Y, **options):
+    with DatasetWriter(path, 2, "f8", chunk_rows=90, **options) as writer:
+        writer.append(X, *([] if y is None else [y]))
+    return path
+
+
+def test_score_on_the_path_of_a_data_set(tmp_path):
+    model = small_svc().fit(X, LABELS)
+    wrong = LABELS.copy()
+    wrong[:60] = np.where(wrong[:60] == "left", "right", "left")
+    codes = (wrong == "right").astype("i4")
+    path = write_dataset(tmp_path / "data.zarr", codes, classes=["left", "right"])
+    weights = np.linspace(0, 1, N)
+    assert model.score(path) == accuracy_score(wrong, model.predict(X))
+    expected = accuracy_score(wrong, model.predict(X), sample_weight=weights)
+    for kind in (weights, da.from_array(weights, chunks=100)):
+        assert model.score(str(path), sample_weight=kind) == expected
+    # A given y goes before the data set's own.
+    assert model.score(path, LABELS) == accuracy_score(LABELS, model.predict(X))
+    assert model.score(path, da.from_array(LABELS, chunks=70)) == model.score(X, LABELS)
+
+
+def test_what_cannot_be_answered_or_scored(tmp_path, model):
+    unlabeled = write_dataset(tmp_path / "unlabeled.zarr", None, with_y=False)
+    with pytest.raises(DataError, match=r"unlabeled\.zarr has no y; pass one"):
+        model.score(unlabeled)
+    with pytest.raises(DataError, match=r"y is None.*Pass y"):
+        model.score(X)
+    with pytest.raises(DataError, match=TEXT):
+        model.predict(np.array([[1, "07.11.2020"]] * 3, object))
+    with pytest.raises(DataError, match=r"y holds 'left', but the model's classes are \[0, 1\]"):
+        model.score(X, LABELS)
+    path = write_dataset(tmp_path / "codes.zarr", Y + 1)
+    zarr.open_group(path, mode="r+").attrs["classes"] = [0, 1]
+    with pytest.raises(DataError, match=r"class code 2, but the data set names 2 classes"):
+        model.score(path)
+
+
+COLUMNS = {
+    "color": (np.array(["red", "blue"])[Y], r"(str|object|'\w+' in row 0)"),
+    "size": (pd.Categorical(np.array(["S", "M"])[Y]), "category"),
+    "day": (pd.date_range("2020-01-01", periods=N), r"datetime64\[\w+\]"),
+    "mixed": ([*[1.5] * 7, "seven", *[2] * (N - 8)], "'seven' in row 7"),
+}
+
+
+@pytest.mark.always
+@pytest.mark.filterwarnings("ignore:X has feature names")
+@pytest.mark.parametrize("column", COLUMNS)
+def test_columns_that_are_no_numbers_are_named(column, model):
+    values, kind = COLUMNS[column]
+    message = rf"not numeric: '{column}' \({kind}\)\. The model was trained on numbers"
+    with pytest.raises(DataError, match=message):
+        model.predict(pd.DataFrame({"width": X[:, 0], column: values}))
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Return a home folder, and stand somewhere else."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    yield tmp_path / "home"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_the_home_folder_in_every_path(home):
+    np.savetxt(home / "rows.csv", np.column_stack([X, Y]), delimiter=",")
+    convert("~/rows.csv", "~/data.zarr", label=-1, dtype="f8")
+    write("checkerboard", "~/board.zarr", 10)
+    assert open_dataset("~/board.zarr").n_rows == 10
+    for name, values in {"X": X, "y": Y, "w": np.ones(N)}.items():
+        zarr.save_array(home / name, values)
+    expected = small_svc().fit(X, Y)
+    assert_same_model(small_svc(store="~/one").fit("~/X", "~/y"), expected)
+    model = small_svc(store="~/two").fit("~/data.zarr", sample_weight="~/w")
+    assert model.score("~/data.zarr") == expected.score(X, Y)
+    assert model.score("~/X", "~/y", sample_weight="~/w") == expected.score(X, Y)
+    model.save("~/three")
+    assert_same_model(daskls.load("~/three"), home / "two")
+    model.predict_to_zarr("~/X", "~/labels")
+    np.testing.assert_array_equal(zarr.open_array(home / "labels")[:], expected.predict(X))
+    names = "rows.csv data.zarr board.zarr X y w one two three labels"
+    assert {p.name for p in home.iterdir()} == {*names.split()}

@@ -1,4 +1,4 @@
-"""Where models live: temporary folders, stores, copies, pickles."""
+"""Where models live: temporary folders, stores, pickles; one seed, one model, however rows come."""
 
 import copy
 import gc
@@ -10,21 +10,23 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+import support
+import zarr
 from distributed import Client
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from support import (
-    assert_same_model,
-    checkers,
-    model_bits,
-    path_of,
-    read_plain,
-    small_svc,
-)
+from small import set_sizes, small_sample
+from support import assert_same_model, checkers, model_bits, path_of, small_svc, tiny_blocks
+from threadpoolctl import threadpool_limits
 
 import daskls
+from daskls import RandomChunkSVC
+from daskls.errors import MemoryPlanError
+from daskls.partition.stored import read_partition
+from daskls.store.dataset import DatasetWriter
+from daskls.store.layout import Root
 
 N = 500
 X, Y = checkers(N)
@@ -75,7 +77,7 @@ def test_a_store_holds_no_code_and_loading_runs_no_pickle(tmp_path, monkeypatch)
     assert len(files) > 3
     for file in files:
         # Arrays that any reader of safetensors reads, and plain JSON: no NaN, which some refuse.
-        attributes, _ = read_plain(file)
+        attributes, _ = support.read_plain(file)
         assert "pickle" not in json.dumps(attributes, allow_nan=False)
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, None)
@@ -154,3 +156,95 @@ def test_two_equal_fits_at_once_fill_two_stores(two_workers, tmp_path):
             for name in "ab"
         ]
         assert_same_model(*(own.result() for own in begun))
+
+
+def test_all_kinds_of_input_give_one_model(tmp_path, monkeypatch, set_block_nbytes):
+    # Of fewer sampled rows than there are.
+    small_sample(monkeypatch, 400)
+    rows, y = checkers(1200)
+    labels = np.array(["even", "odd"])[y]
+    set_block_nbytes(200 * 16)
+    array = zarr.create_array(tmp_path / "X", data=rows, chunks=(170, 2))
+    kinds = {"classes": ["even", "odd"], "chunk_rows": 130}
+    with DatasetWriter(tmp_path / "set", 2, rows.dtype, **kinds) as writer:
+        writer.append(rows, y)
+    dask_y = da.from_array(labels, chunks=313)
+    inputs = {
+        "NumPy": (rows, labels),
+        "Fortran": (np.asfortranarray(rows), labels),
+        "big-endian": (rows.astype(">f8"), labels),
+        "read-only": (np.frombuffer(rows.tobytes()).reshape(rows.shape), labels),
+        "by a client": (rows, labels),
+        "Dask": (da.from_array(rows, chunks=(77, 1)), dask_y),
+        "Zarr": (array, labels),
+        "path of an array": (str(tmp_path / "X"), dask_y),
+        "path of a data set": (tmp_path / "set", None),
+    }
+    expected = model_bits(small_svc().fit(rows, labels))
+    with Client(processes=False, n_workers=1, dashboard_address=":0", set_as_default=False) as own:
+        for kind, given in inputs.items():
+            model = small_svc(client=own if kind == "by a client" else None).fit(*given)
+            differing = {name for name, bits in model_bits(model).items() if bits != expected[name]}
+            # The identity names the dtype of the labels, which may be wider than they need.
+            assert differing <= ({"fingerprint"} if "path" in kind or kind == "Dask" else set()), (
+                kind
+            )
+            assert model.classes_.tolist() == ["even", "odd"]
+    np.testing.assert_array_equal(inputs["big-endian"][0], checkers(1200)[0])
+
+
+def test_blas_threads_leave_no_trace():
+    # With hundreds of features OpenBLAS shares the covariance and its eigenvectors out.
+    rng = np.random.default_rng(0)
+    HELD = rng.standard_normal((2000, 300))
+    # One direction of all features has most of the variance: the cut is an eigenvector.
+    HELD += HELD[:, :1]
+    y = (HELD[:, 0] > 0).astype(int)
+    models = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, user_api="blas"), dask.config.set(scheduler="sync"):
+            models.append(small_svc(cell_size=1000, gamma=1e-3, C=0.1).fit(HELD, y))
+    (tree,) = read_partition(Root.open(path_of(models[0])).find("partition")).trees
+    assert ((tree.directions != 0).sum(axis=1) > 1).any()
+    assert_same_model(*models)
+
+
+@pytest.mark.always
+@pytest.mark.parametrize("kind", ["packed", "dask"])
+def test_a_large_chunk_is_as_small_ones(kind, tmp_path, monkeypatch, set_block_nbytes):
+    # Blocks of 50 rows, of chunks of more than 100.
+    set_block_nbytes(50 * 16)
+    set_sizes(monkeypatch, {"daskls.run.rows.LARGE_NBYTES": 100 * 16})
+    tiny_blocks(monkeypatch, 50 * 16)
+    expected, data = small_svc().fit(X, Y), da.from_array(X, chunks=-1)
+    if kind == "packed":
+        data = tmp_path / "X"
+        zarr.create_array(data, data=X, chunks=X.shape, compressors="auto")
+    model = small_svc().fit(data, Y)
+    assert_same_model(model, expected)
+    scores = model.decision_function(data)
+    np.testing.assert_array_equal(scores.compute(), expected.decision_function(X))
+    model.predict_to_zarr(data, tmp_path / "out")
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "out")[:], expected.predict(X))
+    # A Dask array's answer keeps its chunks.
+    assert kind != "dask" or scores.chunks == ((N,),)
+
+
+@pytest.mark.slow
+def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(tmp_path):
+    # 160 MiB of rows, most of one class, which are there three times while they are unpacked.
+    X = np.zeros((80_000, 256))
+    X[:, 0] = np.random.default_rng(0).random(len(X))
+    y = (X[:, 0] > 0.999).astype("i4")
+    zarr.create_array(tmp_path / "whole", data=X, chunks=X.shape, compressors="auto")
+    zarr.create_array(tmp_path / "parts", data=X[:16_000], chunks=(8000, 256))
+    with support.start_cluster(1, 1, "512MiB") as cluster, Client(cluster) as client:
+        model = RandomChunkSVC(1000, C=1.0, gamma=0.1, cv=2, random_state=0, client=client)
+        with pytest.raises(MemoryPlanError, match=r"of 80000 rows x 256 .* held whole") as error:
+            model.fit(tmp_path / "whole", y)
+        model.fit(tmp_path / "parts", y[:16_000])
+        n_wrong = (model.predict(tmp_path / "parts") != y[:16_000]).sum()
+        assert client.compute(n_wrong).result() < 40
+    most = int(str(error.value).split("at most ")[1].split()[0])
+    assert 160 * most / 80_000 * 3 < 512
+    assert most > 15_000

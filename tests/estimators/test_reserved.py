@@ -9,18 +9,8 @@ from itertools import product
 import dask.array as da
 import numpy as np
 import pytest
-from reserves import (
-    HINGE,
-    ONE,
-    RATE,
-    TUBE,
-    bounded,
-    covering,
-    held_out,
-    overlapping,
-    two_columns,
-    uneven,
-)
+import reserves
+from reserves import HINGE, RATE, bounded, covering, held_out, overlapping, two_columns, uneven
 from scipy import stats
 from sklearn.base import clone
 from support import few
@@ -51,10 +41,6 @@ def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(tmp_path):
 TEST, TEST_LABELS = overlapping(4000, seed=9)
 
 
-def without_bound(model):
-    return clone(model).set_params(max_false_alarm=None)
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -71,7 +57,7 @@ def test_it_is_a_plain_fit_to_the_other_rows_less_a_threshold(model):
     bound = model.false_alarm_
     held = held_out(LABELED, LABELS, LABELS, (bound.n_negatives, bound.n_positives))
     assert held.sum() == len(LABELED) - model._reader.meta["n_rows"]
-    plain = without_bound(model).fit(LABELED[~held], LABELS[~held])
+    plain = clone(model).set_params(max_false_alarm=None).fit(LABELED[~held], LABELS[~held])
     scores = plain.decision_function(LABELED[held])
     n = int((LABELS[held] == 0).sum())
     assert n == bound.n_negatives
@@ -90,31 +76,6 @@ def test_it_is_a_plain_fit_to_the_other_rows_less_a_threshold(model):
     if hasattr(plain, "predict_proba"):
         np.testing.assert_array_equal(model.predict_proba(TEST), plain.predict_proba(TEST))
     assert (plain.fit_report_.n_rows == model.fit_report_.n_rows).all()
-
-
-def test_too_few_negatives_are_an_error_with_the_number_needed():
-    y = np.where(np.arange(N_LABELED) < 500, "calm", "storm")
-    with pytest.raises(ParameterError) as caught:
-        bounded(max_false_alarm=0.01).fit(LABELED, y)
-    assert "needs 299 rows of class 'calm'" in str(caught.value)
-    # What it says is enough.
-    assert "max_false_alarm to 0.012 or delta to 0.082" in str(caught.value)
-    for enough in ({"max_false_alarm": 0.012}, {"max_false_alarm": 0.01, "delta": 0.082}):
-        assert 250 <= bounded(**enough).fit(LABELED, y).false_alarm_.n_negatives < 350
-
-
-NO_BOUND = [
-    ({}, np.arange(N_LABELED) % 3, "two classes, but y holds 3: 0, 1, 2"),
-    ({"max_false_alarm": None, "delta": 0.1}, LABELS, "delta=0.1 has no effect"),
-    ({"max_false_alarm": 1.0}, LABELS, "max_false_alarm"),
-    ({"delta": 0.0}, LABELS, "delta"),
-]
-
-
-@pytest.mark.parametrize(("params", "y", "says"), NO_BOUND)
-def test_what_cannot_be_a_bound_is_refused(params, y, says):
-    with pytest.raises(ValueError, match=says):
-        bounded(**params).fit(LABELED, y)
 
 
 def brute_sizes(plain, asked):
@@ -146,8 +107,8 @@ def brute_sizes(plain, asked):
     [
         (covering(), NUMBERS),
         (covering(n_partitions=2), TWO),
-        (covering(**TUBE), NUMBERS),
-        (RandomChunkSVR(chunk_size=200, interval=0.75, **ONE), TWO),
+        (covering(**reserves.TUBE), NUMBERS),
+        (RandomChunkSVR(chunk_size=200, interval=0.75, **reserves.ONE), TWO),
         *few([(covering(C=None, gamma=None, kernel="auto"), TWO)], 0),
     ],
     ids=["cells", "two partitions", "tube", "chunks", "chosen"],
@@ -187,20 +148,24 @@ def test_a_model_without_intervals_says_what_to_do():
 
 
 def test_too_few_rows_are_an_error_with_the_number_needed():
-    with pytest.raises(ParameterError) as caught:
-        covering(interval=0.99).fit(UNEVEN[:170], NUMBERS[:170])
-    assert "interval=0.99 needs 99 rows" in str(caught.value)
+    y = np.where(np.arange(N_LABELED) < 500, "calm", "storm")
+    with pytest.raises(ParameterError, match="needs 299 rows of class 'calm'") as caught:
+        bounded(max_false_alarm=0.01).fit(LABELED, y)
     # What it says is enough.
-    assert "lower interval to 0.988" in str(caught.value)
+    assert "max_false_alarm to 0.012 or delta to 0.082" in str(caught.value)
+    for enough in ({"max_false_alarm": 0.012}, {"max_false_alarm": 0.01, "delta": 0.082}):
+        assert 250 <= bounded(**enough).fit(LABELED, y).false_alarm_.n_negatives < 350
+    needed = r"interval=0\.99 needs 99 rows.* lower interval to 0\.988"
+    with pytest.raises(ParameterError, match=needed):
+        covering(interval=0.99).fit(UNEVEN[:170], NUMBERS[:170])
     for rows, coverage, needed in ((170, 0.988, 85), (198, 0.99, 99), (18, 0.9, 9)):
         model = covering(interval=coverage).fit(UNEVEN[:rows], NUMBERS[:rows])
         assert needed <= model.interval_.n_rows < rows
-
-
-@pytest.mark.parametrize("coverage", [0.0, 90])
-def test_what_is_no_coverage_is_refused(coverage):
-    with pytest.raises(ValueError, match="interval"):
-        covering(interval=coverage).fit(UNEVEN, NUMBERS)
+    y = np.arange(120) % 2
+    rows = np.where(y == 0, np.arange(120) % 3, np.arange(120))
+    needed = r"needs 29 distinct rows.* of 60 were drawn.* Fit on more"
+    with pytest.raises(ParameterError, match=needed):
+        bounded().fit(LABELED[rows], y)
 
 
 FEW, FEW_NUMBERS = uneven(600)
@@ -219,9 +184,6 @@ def repeated(n, how, seed=0):
     return rng.permutation(np.repeat(np.arange(n), copies))
 
 
-HOW = few([3, "one row"], 1)
-
-
 def test_copies_are_on_one_side():
     rows = repeated(len(FEW), "a tenth")
     own, numbers = FEW[rows], FEW_NUMBERS[rows]
@@ -232,37 +194,21 @@ def test_copies_are_on_one_side():
     np.testing.assert_array_equal(plain.predict(FEW), model.predict(FEW))
 
 
-@pytest.mark.parametrize("how", HOW)
-def test_intervals_hold_their_share_of_new_rows(how):
+@pytest.mark.parametrize("how", few([3, "one row"], 1))
+def test_new_rows_are_in_intervals_and_keep_their_bound(how):
     asked, numbers = uneven(4000, seed=99)
-    shares = []
+    others, labels = overlapping(20_000, seed=99)
+    shares, rates = [], []
     for seed in range(6):
-        own, y = uneven(600, seed=seed)
-        rows = repeated(600, how, seed)
+        rows, (own, y) = repeated(600, how, seed), uneven(600, seed=seed)
         lower, upper = covering(random_state=seed).fit(own[rows], y[rows]).predict_interval(asked).T
         shares.append(((lower <= numbers) & (numbers <= upper)).mean())
+        rows, (own, y) = repeated(900, how, seed), overlapping(900, seed=seed)
+        rates.append(
+            bounded(random_state=seed).fit(own[rows], y[rows]).predict(others[labels == 0]).mean()
+        )
     # With 120 rows held out a share has a deviation of 0.027, a mean of 6 of 0.011.
     assert 0.855 < np.mean(shares) < 0.945
-
-
-@pytest.mark.parametrize("how", HOW)
-def test_false_alarms_of_new_rows_keep_their_bound(how):
-    asked, labels = overlapping(20_000, seed=99)
-    rates = []
-    for seed in range(6):
-        own, y = overlapping(900, seed=seed)
-        rows = repeated(900, how, seed)
-        alarms = bounded(random_state=seed).fit(own[rows], y[rows]).predict(asked)
-        rates.append(alarms[labels == 0].mean())
     # Each exceeds it once in 20 fits.
     assert np.sum(np.array(rates) > 0.1) <= 1
     assert 0.02 < np.mean(rates) < 0.09
-
-
-def test_too_few_different_rows_are_an_error_with_the_number_needed():
-    y = np.arange(120) % 2
-    rows = np.where(y == 0, np.arange(120) % 3, np.arange(120))
-    with pytest.raises(
-        ParameterError, match=r"needs 29 distinct rows.* of 60 were drawn.* Fit on more"
-    ):
-        bounded().fit(LABELED[rows], y)

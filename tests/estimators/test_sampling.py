@@ -1,56 +1,25 @@
 """LocalSamplingSVC and NeighborSamplingSVC: the papers' steps, one model, resumed fits, errors."""
 
 import os
-from contextlib import contextmanager
+from functools import partial
 
 import dask
 import numpy as np
 import pytest
-from samplings import (
-    SlowSampling,
-    keep_parts,
-    small_local,
-    small_near,
-)
+from samplings import SlowSampling, keep_parts, small_local, small_near
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
-from small import (
-    assert_same_bits,
-    few_draws,
-    few_steps,
-    set_sizes,
-    small_leaves,
-)
+from small import assert_same_bits, few_draws, few_steps, set_sizes, small_leaves
 from support import checkers, few, load_real, path_of
 from writes import StopError, Writes
 
-from daskls import (
-    DataError,
-    MemoryPlanError,
-    NonConvergenceWarning,
-)
-from daskls.errors import ParameterError
+from daskls import DataError, MemoryPlanError, NonConvergenceWarning
 from daskls.methods.sampling import train
 from daskls.methods.sampling.parts import read_part
 from daskls.partition.shuffle import shuffle_numbers
 
 N = 1500
 QUERIES = np.random.default_rng(7).random((300, 2))
-BOTH = {"local": small_local, "near": small_near}
-
-
-@contextmanager
-def one_task():
-    """Let one task do all of a search's work."""
-    with pytest.MonkeyPatch.context() as patch:
-        set_sizes(patch, {"daskls.methods.sampling.search.N_SEARCH_TASKS": 1})
-        yield
-
-
-@pytest.fixture
-def kept_parts(monkeypatch):
-    """Keep what a fit removes at its end."""
-    keep_parts(monkeypatch)
 
 
 def sample_of(model, step):
@@ -67,7 +36,8 @@ def check_answers(model, svc, center):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_subsamples", few([4, 1]))
 @pytest.mark.parametrize("with_copies", [False, True])
-def test_local_sampling_is_the_papers_procedure(n_subsamples, with_copies, kept_parts, monkeypatch):
+def test_local_sampling_is_the_papers_procedure(n_subsamples, with_copies, monkeypatch):
+    keep_parts(monkeypatch)
     small_leaves(monkeypatch, 200)
     X, y = checkers(N, seed=3)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, N)
@@ -90,7 +60,8 @@ def test_local_sampling_is_the_papers_procedure(n_subsamples, with_copies, kept_
     assert model.radius_scale_ == 0.7
 
 
-def test_rounds_are_those_of_procedure_cglq(kept_parts, monkeypatch):
+def test_rounds_are_those_of_procedure_cglq(monkeypatch):
+    keep_parts(monkeypatch)
     small_leaves(monkeypatch, 200)
     X, y = checkers(N, seed=3)
     X[200:300] = X[100:110].repeat(10, axis=0)
@@ -139,23 +110,6 @@ def test_a_ball_that_draws_more_than_a_task_holds_is_refused(monkeypatch):
     small_local(radius_scale=0.01).fit(X, y)
 
 
-REFUSED = [
-    *((small_local, {"sample_fraction": share}, "sample_fraction") for share in (0.0, 1.5)),
-    (small_local, {"kernel": "sigmoid"}, "kernel"),
-    (small_local, {"loss": "squared_error"}, "The 'loss' parameter of LocalSamplingSVC"),
-    (small_near, {"C": [1.0, -2.0]}, "C holds -2"),
-    (small_near, {"sample_fraction": 0.0015}, r"of 1 row\(s\).*; raise sample_fraction"),
-    (small_local, {"n_subsamples": 200}, r"0.2 of 900 rows, less 90 for validation, in "
-     r"n_subsamples=200 gives subsamples of 0 row\(s\).* lower n_subsamples to 90 or less, or"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("make", "params", "message"), REFUSED)
-def test_parameters_out_of_range_are_one_error(make, params, message):
-    with pytest.raises((ParameterError, ValueError), match=message):
-        make(**params).fit(*checkers(900))
-
-
 LAST = np.argmax(shuffle_numbers(np.arange(N), N, 0))
 OF_ONE_CLASS = [
     (small_local, 0.04, {}, 0, r"Each of the n_subsamples=4 subsamples of 15 rows has rows of one "
@@ -183,27 +137,28 @@ def test_another_memory_does_not_mix_with_what_a_stopped_search_drew(tmp_path, m
         if sum(drawn) > 2:
             raise StopError
 
-    with one_task(), dask.config.set(scheduler="sync"):
-        with monkeypatch.context() as patch:
-            few_draws(patch, 300)
-            with Writes(tmp_path / "m", stop), pytest.raises(StopError):
-                small_local(**params).fit(X, y)
+    # One task does all of a search's work.
+    set_sizes(monkeypatch, {"daskls.methods.sampling.search.N_SEARCH_TASKS": 1})
+    with dask.config.set(scheduler="sync"):
+        few_draws(monkeypatch, 300)
+        with Writes(tmp_path / "m", stop), pytest.raises(StopError):
+            small_local(**params).fit(X, y)
         few_draws(monkeypatch, 70)
         model = small_local(**params).fit(X, y)
     assert_same_bits(small_local(radius_scale=3.0).fit(X, y), model)
 
 
-MAKES = {"local": {"radius_scale": 1.0, "n_subsamples": 2}, "near": {}}
-
-
 @pytest.mark.skipif("DASKLS_DATA" not in os.environ, reason="real sets lie where it says")
-@pytest.mark.parametrize("make", MAKES)
+@pytest.mark.parametrize(
+    "small", [partial(small_local, radius_scale=1.0, n_subsamples=2), small_near]
+)
 @pytest.mark.parametrize("name", ["ionosphere", "diabetes"])
-def test_of_the_squared_hinge_the_model_is_the_svm_of_its_sample(name, make, kept_parts):
-    data, small, params = load_real(name), BOTH[make], MAKES[make]
+def test_of_the_squared_hinge_the_model_is_the_svm_of_its_sample(name, small, monkeypatch):
+    keep_parts(monkeypatch)
+    data = load_real(name)
     X, y = (data.X - data.X.mean(axis=0)) / (data.X.std(axis=0) + 1e-9), data.y
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
-    model = small(0.3, C=2.0, gamma=0.05, tol=1e-6, loss="squared_hinge", **params)
+    model = small(0.3, C=2.0, gamma=0.05, tol=1e-6, loss="squared_hinge")
     model.fit(X, y, sample_weight=weights)
     best = int(model.path_.validation_error.argmin())
     rows = sample_of(model, best)
@@ -213,5 +168,5 @@ def test_of_the_squared_hinge_the_model_is_the_svm_of_its_sample(name, make, kep
     expected = svc.decision_function(rbf_kernel(X, X[rows], gamma=0.05))
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-3)
     assert abs(model.path_.n_support[best] - len(svc.support_)) <= 2
-    hinge = small(0.3, C=2.0, gamma=0.05, **params).fit(X, y, sample_weight=weights)
+    hinge = small(0.3, C=2.0, gamma=0.05).fit(X, y, sample_weight=weights)
     assert np.abs(hinge.decision_function(X) - expected).max() > 0.05
