@@ -121,7 +121,7 @@ CLASSIFIERS = [name for entry in METHODS if (name := entry.estimator.partition("
 # Cases that keep a method's promises as well: a class with other parameters, by a name of its own.
 NEARLY = {
     f"{name} approximate": (name, {"neighbors": "approximate"})
-    for name in ("KernelKNNClassifier", "KNNSVC", "FalkSVC")
+    for name in ("KernelKNNClassifier", "FalkSVC")
 }
 CASES = [*ENTRIES, *(NEARLY if not VARIANT else ())]
 # For `make test-all`: all but what solves is that of a classifier, and of VoronoiSVR, which every
