@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
-from small import small
 from support import run_cli
 
 import daskls
@@ -82,10 +81,9 @@ def test_a_mixed_table_is_converted_as_a_fit_takes_it(tmp_path, name, drop):
     path = tmp_path / name
     (MIXED.to_csv if name == "a.csv" else MIXED.to_parquet)(path, index=False)
     data = convert(path, tmp_path / "d", label="y", drop=drop)
-    wanted, model = (
-        small("VoronoiSVC").fit(path, "y", drop=drop),
-        small("VoronoiSVC").fit(data.path),
-    )
+    given = {"cell_size": 300, "C": 1.0, "gamma": 1.0, "random_state": 0}
+    wanted = daskls.VoronoiSVC(**given).fit(path, "y", drop=drop)
+    model = daskls.VoronoiSVC(**given).fit(data.path)
     assert (model.table_, data.feature_names) == (wanted.table_, [*wanted.feature_names_in_])
     answers = wanted.decision_function(MIXED)
     for rows in (MIXED, path):
