@@ -105,31 +105,22 @@ def test_importances_are_summed_over_the_features_of_a_column():
         assert share == pytest.approx(sum(own))
 
 
-def test_weights():
+def test_weights_and_numbers():
     weights = np.random.default_rng(3).integers(0, 3, N) / 2
-    model = svc().fit(X, Y, weights)
-    named = svc().fit(X.assign(t=Y, w=weights), "t", "w")
-    want = named.decision_function(Q)
-    np.testing.assert_array_equal(model.decision_function(Q), want)
-    assert (svc().fit(X, Y).decision_function(Q) != want).any()
-    column = svc().fit(X.assign(w=weights), Y, "w")
-    np.testing.assert_array_equal(column.decision_function(Q), want)
+    model, named = svc().fit(X, Y, weights), svc().fit(X.assign(t=Y, w=weights), "t", "w")
+    want, column = named.decision_function(Q), svc().fit(X.assign(w=weights), Y, "w")
+    for own in (model, column):
+        np.testing.assert_array_equal(own.decision_function(Q), want)
     assert column.feature_names_in_.tolist() == COLUMNS
     assert model.score(Q, Y, weights) == named.score(Q.assign(t=Y), sample_weight=weights)
     with pytest.raises(DataError, match="inconsistent"):
         svc().fit(X, Y, weights[1:])
-
-
-def test_regressors():
-    y = X.age.fillna(30.0).to_numpy() / 7
-    frame, one = X.drop(columns="since"), small("VoronoiSVR")
-    named = small("VoronoiSVR").fit(frame.assign(t=y), "t")
-    assert one.fit(frame, y).score(Q, y) == named.score(Q.assign(t=y))
-    np.testing.assert_array_equal(one.predict(Q), named.predict(Q))
-    both, encoder = np.column_stack([y, -y]), TableEncoder().fit(frame)
-    same = small("VoronoiSVR").fit(encoder.transform(frame), both)
-    found = one.fit(frame, both).predict(Q)
-    np.testing.assert_array_equal(found, same.predict(encoder.transform(Q)))
+    y, frame = X.age.fillna(30.0).to_numpy() / 7, X.drop(columns="since")
+    for given in (y, np.column_stack([y, -y])):
+        encoder, one = TableEncoder().fit(frame), small("VoronoiSVR").fit(frame, given)
+        same = small("VoronoiSVR").fit(encoder.transform(frame), given)
+        np.testing.assert_array_equal(one.predict(Q), same.predict(encoder.transform(Q)))
+        assert one.score(Q, given) == same.score(encoder.transform(Q), given)
 
 
 GAPS, NANS = (np.where(np.arange(N) == 5, gap, own) for gap, own in ((None, Y), (np.nan, 1.0)))
