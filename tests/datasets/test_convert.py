@@ -157,9 +157,10 @@ def test_libsvm_errors_name_the_line(tmp_path):
 
 def write_all_formats(folder):
     X, y = np.arange(20.0).reshape(10, 2) + 1, np.arange(10) % 2
+    both = np.column_stack([X, y])
     np.savez(folder / "a.npz", X=X, y=y)
-    np.save(folder / "a.npy", np.column_stack([X, y]))
-    np.savetxt(folder / "a.csv", np.column_stack([X, y]), delimiter=",")
+    np.save(folder / "a.npy", both)
+    np.savetxt(folder / "a.csv", both, delimiter=",")
     dump_svmlight_file(X, y, str(folder / "a.svm"), zero_based=False)
     parquet.write_table(pa.table({"u": X[:, 0], "v": X[:, 1], "y": y}), folder / "a.parquet")
     return X, y
@@ -280,22 +281,18 @@ BAD = [
 ]
 
 
-def test_bad_arrays(tmp_path):
+def test_bad_arrays_and_damaged_archives(tmp_path, rows):
     for X, y, message in BAD:
         np.savez(tmp_path / "a.npz", X=X, y=y)
         with pytest.raises(DataError, match=message):
             convert(tmp_path / "a.npz", tmp_path / "d")
-        leaves_nothing(tmp_path, "a.npz")
-
-
-def test_damaged_archives(tmp_path, rows):
-    np.savez(tmp_path / "b.npz", X=rows[0], y=rows[1])
-    whole = (tmp_path / "b.npz").read_bytes()
+    np.savez(tmp_path / "a.npz", X=rows[0], y=rows[1])
+    whole = (tmp_path / "a.npz").read_bytes()
     for content, words in (
         (b"nonsense", r"is not an \.npz archive"),
         (whole[:3000] + b"\x00\x01" * 50 + whole[3100:], r"'X' of .* is damaged"),
     ):
-        (tmp_path / "b.npz").write_bytes(content)
+        (tmp_path / "a.npz").write_bytes(content)
         with pytest.raises(DataError, match=words):
-            convert(tmp_path / "b.npz", tmp_path / "d")
-    leaves_nothing(tmp_path, "b.npz")
+            convert(tmp_path / "a.npz", tmp_path / "d")
+    leaves_nothing(tmp_path, "a.npz")

@@ -60,9 +60,7 @@ def checkerboard_oracle(X, n_cells_side=4, flip=0.055):
 
 
 def curve_density(X, curve, noise):
-    total = np.zeros(len(X))
-    for point in curve:
-        total += np.exp(-((X - point) ** 2).sum(1) / (2 * noise**2))
+    total = sum(np.exp(-((X - point) ** 2).sum(1) / (2 * noise**2)) for point in curve)
     return total / (len(curve) * 2 * np.pi * noise**2)
 
 
@@ -88,15 +86,10 @@ def noisy28_oracle(X, flip=0.1, noise=0.3):
 
 
 CASES = [
-    ("checkerboard", {}),
-    ("checkerboard", {"n_cells_side": 3, "flip": 0.2}),
-    ("checkerboard", {"flip": 0.9}),
-    ("noisy28", {}),
-    ("noisy28", {"flip": 0.25, "noise": 1.0}),
-    ("swiss_roll", {}),
-    ("swiss_roll", {"n_turns": 1.0, "noise": 0.05}),
-    ("two_spirals", {}),
-    ("two_spirals", {"n_turns": 2.0, "noise": 0.1}),
+    *[("checkerboard", own) for own in ({}, {"n_cells_side": 3, "flip": 0.2}, {"flip": 0.9})],
+    *[("noisy28", own) for own in ({}, {"flip": 0.25, "noise": 1.0})],
+    *[("swiss_roll", own) for own in ({}, {"n_turns": 1.0, "noise": 0.05})],
+    *[("two_spirals", own) for own in ({}, {"n_turns": 2.0, "noise": 0.1})],
 ]
 
 
@@ -110,15 +103,15 @@ def test_the_bayes_accuracy_is_that_of_the_best_rule(name, params):
     assert abs(measured - expected) <= 3.5 * error + 1e-9
 
 
-@pytest.mark.parametrize("params", [{}, {"d": 7, "noise": 3.0}, {"noise": 0.0}])
-def test_the_best_r2_is_that_of_the_function(params):
-    X, y = make("friedman1", 100_000, random_state=11, **params)
-    x = X.astype(float).T
-    function = 10 * np.sin(np.pi * x[0] * x[1]) + 20 * (x[2] - 0.5) ** 2 + 10 * x[3] + 5 * x[4]
-    noise = y - function
-    assert noise.std() == pytest.approx(params.get("noise", 1.0), rel=0.01, abs=1e-5)
-    expected = bayes_accuracy("friedman1", **params)
-    assert expected == pytest.approx(1 - noise.var() / y.var(), abs=2e-3)
+def test_the_best_r2_is_that_of_the_function():
+    for params in ({}, {"d": 7, "noise": 3.0}, {"noise": 0.0}):
+        X, y = make("friedman1", 100_000, random_state=11, **params)
+        x = X.astype(float).T
+        function = 10 * np.sin(np.pi * x[0] * x[1]) + 20 * (x[2] - 0.5) ** 2 + 10 * x[3] + 5 * x[4]
+        noise = y - function
+        assert noise.std() == pytest.approx(params.get("noise", 1.0), rel=0.01, abs=1e-5)
+        expected = bayes_accuracy("friedman1", **params)
+        assert expected == pytest.approx(1 - noise.var() / y.var(), abs=2e-3)
 
 
 @pytest.mark.parametrize("name", NAMES)
