@@ -41,7 +41,6 @@ TRAIN, TEST = make_frame(450, 0), make_frame(150, 1)
 
 @pytest.fixture(scope="module")
 def by_numpy():
-    """Return the labels that the route through NumPy gives to the test rows, and its score."""
     model = daskls.VoronoiSVC(**PARAMS).fit(numbers(TRAIN), TRAIN.kind.to_numpy())
     return model.predict(numbers(TEST)), model.score(numbers(TEST), TEST.kind.to_numpy())
 
@@ -114,7 +113,6 @@ MOVED = "CSV, columns in another order"
 
 
 def label_of(name, frame):
-    """Return what `fit` and `score` take as labels."""
     if name in ARRAYS:
         return frame.kind.to_numpy()
     if name == ".npy":
@@ -222,13 +220,10 @@ def test_a_model_of_numpy_answers_tables_and_zarr_arrays(source, tmp_path, by_nu
     assert "is not a daskls data set" in run(*fit, code=1).stderr
 
 
-# The page
-
 PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
 
 
 def rows_below(heading):
-    """Return the cells of the table below a heading of the page."""
     lines = PAGE.split(f"{heading}\n", 1)[1].split("\n## ")[0].splitlines()
     table = [line.strip("|").split("|") for line in lines if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in table[2:]]

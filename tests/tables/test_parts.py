@@ -19,7 +19,6 @@ SMALL = {"cell_size": 200, "C": 1.0, "gamma": 1.0, "random_state": 0}
 
 
 def frames(*columns, name="c"):
-    """Return parts of a table, whose column ``name`` is given for each."""
     return [
         pd.DataFrame({"x": RNG.random(N), "c": "a", "t": np.arange(N) % 2, name: values})
         for values in columns
@@ -49,7 +48,6 @@ typed = pytest.mark.parametrize("write", [as_parquet, as_dask], ids=["Parquet", 
 
 
 def features(encoder, table, folder):
-    """Return all rows of a table as features."""
     if isinstance(table, dd.DataFrame):
         return encoder.transform(table).compute()
     return encoder.to_zarr(table, folder / "features").X[:]

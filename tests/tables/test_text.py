@@ -35,7 +35,6 @@ def rows(names=("a", "b"), n=N):
 
 
 def fitted(frame, path, label="t", **options):
-    """Return a model of a file."""
     frame.to_csv(path, **{"index": False, **options})
     return daskls.VoronoiSVC(**SMALL).fit(path, label)
 
@@ -147,7 +146,6 @@ def test_each_value_is_read_in_its_own_encoding(texts, data):
 
 
 def table_at(path, name):
-    """Return the values of a column of a file."""
     batches = open_text([path], TableHints(), "t").batches([name])
     return [value for batch in batches for value in batch.column(name).to_pylist()]
 
