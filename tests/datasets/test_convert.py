@@ -37,9 +37,6 @@ def leaves_nothing(folder, *kept):
     assert sorted(p.name for p in folder.iterdir()) == sorted(kept)
 
 
-# Separated text
-
-
 def test_csv_agrees_with_loadtxt_and_pandas(tmp_path, rows):
     X, y = rows
     np.savetxt(tmp_path / "a.csv", np.column_stack([X, y]), "%.9g", ";", "\r\n")
@@ -57,12 +54,12 @@ def test_csv_agrees_with_loadtxt_and_pandas(tmp_path, rows):
     assert data.feature_names == ["u", "a, b", "v", "w"]
 
 
-@pytest.mark.parametrize(("label", "column"), [("b", 1), (1, 1), ("1", 1), (-3, 0)])
-def test_csv_label_by_name_or_index(tmp_path, label, column):
+def test_csv_label_by_name_or_index(tmp_path):
     (tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
-    data = convert(tmp_path / "a.csv", tmp_path / "d", label=label)
     table = np.array([[1, 2, 3], [4, 5, 6]])
-    check_rows(data, np.delete(table, column, 1), table[:, column])
+    for i, (label, column) in enumerate([("b", 1), (1, 1), ("1", 1), (-3, 0)]):
+        data = convert(tmp_path / "a.csv", tmp_path / f"{i}", label=label)
+        check_rows(data, np.delete(table, column, 1), table[:, column])
 
 
 MIXED = pd.DataFrame(
@@ -117,19 +114,16 @@ def test_options_of_tables_are_those_of_a_fit(tmp_path):
     assert noise.clean_dataset(tmp_path / "d", tmp_path / "e").table["unknown"] == "error"
 
 
-# LIBSVM
-
-
-@pytest.mark.parametrize("suffix", ["libsvm", "svmlight", "svm"])
-def test_libsvm_agrees_with_scikit_learn(tmp_path, rows, suffix):
+def test_libsvm_agrees_with_scikit_learn(tmp_path, rows):
     X, y = rows
     sparse = np.where(np.abs(X) > 0.7, X, 0)
-    path = tmp_path / f"a.{suffix}"
-    dump_svmlight_file(sparse, y, str(path), zero_based=False, comment="a comment")
-    data = convert(path, tmp_path / "d", chunk_rows=128)
-    expected, labels = load_svmlight_file(str(path), dtype=np.float32, zero_based=False)
-    check_rows(data, expected.toarray(), labels)
-    assert data.classes == [-1, 1]
+    for suffix in ("libsvm", "svmlight", "svm"):
+        path = tmp_path / f"a.{suffix}"
+        dump_svmlight_file(sparse, y, str(path), zero_based=False, comment="a comment")
+        data = convert(path, tmp_path / f"{suffix}.zarr", chunk_rows=128)
+        expected, labels = load_svmlight_file(str(path), dtype=np.float32, zero_based=False)
+        check_rows(data, expected.toarray(), labels)
+        assert data.classes == [-1, 1]
 
 
 def test_libsvm_width_and_odd_lines(tmp_path):
@@ -144,34 +138,29 @@ def test_libsvm_width_and_odd_lines(tmp_path):
         convert(tmp_path / "a.svm", tmp_path / "g", label=0)
 
 
-LINES = [
-    ("1 1:x", "could not convert string to float: 'x'"),
-    ("1 7", "'7' is not of the form index:value"),
-    ("1 2 3:4:5", "'2' is not of the form"),
-    ("1 1:1_0", "'1:1_0' is not of the form"),
-    ("1 0:7", "index 0 is wrong: indices start at 1"),
-    ("1 3:7 2:8", "index 2 is wrong: indices must rise"),
-    ("1:7 2:8", "starts with '1:7' where the label should be"),
-    ("nan 1:7", "the label is 'nan'"),
-]
-
-
 def test_libsvm_errors_name_the_line(tmp_path):
-    for line, message in LINES:
+    for line, message in (
+        ("1 1:x", "could not convert string to float: 'x'"),
+        ("1 7", "'7' is not of the form index:value"),
+        ("1 2 3:4:5", "'2' is not of the form"),
+        ("1 1:1_0", "'1:1_0' is not of the form"),
+        ("1 0:7", "index 0 is wrong: indices start at 1"),
+        ("1 3:7 2:8", "index 2 is wrong: indices must rise"),
+        ("1:7 2:8", "starts with '1:7' where the label should be"),
+        ("nan 1:7", "the label is 'nan'"),
+    ):
         (tmp_path / "a.svm").write_text(f"1 1:7\n-1 2:7\n{line}\n1 1:7\n")
         with pytest.raises(DataError, match=f"line 3: .*{message}"):
             convert(tmp_path / "a.svm", tmp_path / "d")
         leaves_nothing(tmp_path, "a.svm")
 
 
-# All formats
-
-
 def write_all_formats(folder):
     X, y = np.arange(20.0).reshape(10, 2) + 1, np.arange(10) % 2
+    both = np.column_stack([X, y])
     np.savez(folder / "a.npz", X=X, y=y)
-    np.save(folder / "a.npy", np.column_stack([X, y]))
-    np.savetxt(folder / "a.csv", np.column_stack([X, y]), delimiter=",")
+    np.save(folder / "a.npy", both)
+    np.savetxt(folder / "a.csv", both, delimiter=",")
     dump_svmlight_file(X, y, str(folder / "a.svm"), zero_based=False)
     parquet.write_table(pa.table({"u": X[:, 0], "v": X[:, 1], "y": y}), folder / "a.parquet")
     return X, y
@@ -179,10 +168,9 @@ def write_all_formats(folder):
 
 # The column of labels of each; of two formats it is a place of its own.
 LABELS = {"a.npz": None, "a.npy": -1, "a.csv": "2", "a.svm": None, "a.parquet": "y"}
-FORMATS = list(LABELS)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", LABELS)
 def test_progress_interruptions_and_overwriting(tmp_path, name):
     X, y = write_all_formats(tmp_path)
     given, label, seen = (tmp_path / name, tmp_path / "d"), LABELS[name], []
@@ -192,7 +180,7 @@ def test_progress_interruptions_and_overwriting(tmp_path, name):
 
     with pytest.raises(KeyboardInterrupt):
         convert(*given, label=label, chunk_rows=2, progress=stop)
-    leaves_nothing(tmp_path, *FORMATS)
+    leaves_nothing(tmp_path, *LABELS)
     data = convert(*given, label=label, chunk_rows=4, progress=lambda *rows: seen.append(rows))
     assert seen == [(4, 10), (8, 10), (10, 10)]
     check_rows(data, X, y)
@@ -217,50 +205,43 @@ def test_what_a_format_does_not_take(tmp_path):
             convert(tmp_path / name, tmp_path / "d", **given)
 
 
-# Arrays
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32", "float64", ">i4"])
-def test_npz_keeps_types_and_orders(tmp_path, order, save, dtype):
-    X = np.asarray(np.random.default_rng(0).integers(0, 100, (333, 7)), dtype, order=order)
-    y = np.arange(333) % 3
-    save(tmp_path / "a.npz", X=X, y=y)
-    data = convert(tmp_path / "a.npz", tmp_path / "d", chunk_rows=64)
-    check_rows(data, X, y)
-    assert data.X.dtype == np.dtype(dtype).newbyteorder("=")
-    assert data.source == "a.npz"
-    leaves_nothing(tmp_path, "a.npz", "d")
+def test_npz_keeps_types_and_orders(tmp_path, order, save):
+    for dtype in ("int8", "uint8", "float32", "float64", ">i4"):
+        X = np.asarray(np.random.default_rng(0).integers(0, 100, (333, 7)), dtype, order=order)
+        save(tmp_path / "a.npz", X=X, y=np.arange(333) % 3)
+        data = convert(tmp_path / "a.npz", tmp_path / "d", chunk_rows=64, overwrite=True)
+        check_rows(data, X, np.arange(333) % 3)
+        assert data.X.dtype == np.dtype(dtype).newbyteorder("=")
+        assert data.source == "a.npz"
+        leaves_nothing(tmp_path, "a.npz", "d")
 
 
-@pytest.mark.parametrize(("split", "part"), [(None, "train"), ("train", "train"), ("test", "test")])
-def test_npz_splits(tmp_path, rows, split, part):
+def test_npz_splits(tmp_path, rows):
     X, y = rows
     parts = {"X_train": X[:900], "y_train": y[:900], "X_test": X[900:], "y_test": y[900:]}
     np.savez(tmp_path / "a.npz", **parts)
-    data = convert(tmp_path / "a.npz", tmp_path / "d", split=split)
-    check_rows(data, parts[f"X_{part}"], parts[f"y_{part}"])
+    for split, part in ((None, "train"), ("train", "train"), ("test", "test")):
+        data = convert(tmp_path / "a.npz", tmp_path / f"{split}", split=split)
+        check_rows(data, parts[f"X_{part}"], parts[f"y_{part}"])
 
 
-@pytest.mark.parametrize(
-    ("labels", "classes"),
-    [
+def test_labels_of_any_kind_become_codes(tmp_path):
+    for labels, classes in (
         (np.array([3, -1, 3, 7], np.int8), [-1, 3, 7]),
         (np.array([0.5, 2.0, 0.5, 1.0]), [0.5, 1.0, 2.0]),
         (np.array(["pear", "apple", "pear", "fig"]), ["apple", "fig", "pear"]),
         (np.array([b"pear", b"apple", b"pear", b"fig"]), ["apple", "fig", "pear"]),
         (np.array([[4], [2], [2], [2]]), [2, 4]),
-    ],
-)
-def test_labels_of_any_kind_become_codes(tmp_path, labels, classes):
-    np.savez(tmp_path / "a.npz", X=np.zeros((4, 2)), y=labels)
-    data = convert(tmp_path / "a.npz", tmp_path / "d")
-    assert data.classes == classes
-    assert [type(c) for c in data.classes] == [type(c) for c in classes]
-    flat = labels.reshape(-1)
-    expected = flat.astype(str) if flat.dtype.kind == "S" else flat
-    np.testing.assert_array_equal(labels_of(data), expected)
+    ):
+        np.savez(tmp_path / "a.npz", X=np.zeros((4, 2)), y=labels)
+        data = convert(tmp_path / "a.npz", tmp_path / "d", overwrite=True)
+        assert data.classes == classes
+        assert [type(c) for c in data.classes] == [type(c) for c in classes]
+        flat = labels.reshape(-1)
+        expected = flat.astype(str) if flat.dtype.kind == "S" else flat
+        np.testing.assert_array_equal(labels_of(data), expected)
 
 
 def test_npz_is_read_in_bounded_memory(tmp_path):
@@ -274,16 +255,17 @@ def test_npz_is_read_in_bounded_memory(tmp_path):
     np.testing.assert_array_equal(data.X[-5000:], X[-5000:])
 
 
-@pytest.mark.parametrize(("label", "column"), [(-1, 4), (0, 0), ("2", 2), ("none", None)])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_npy_takes_the_label_from_a_column(tmp_path, rows, label, column, order):
+def test_npy_takes_the_label_from_a_column(tmp_path, rows, order):
     X, y = rows
-    table = np.asarray(X if column is None else np.insert(X, column, y, axis=1), order=order)
-    np.save(tmp_path / "a.npy", table)
-    data = convert(tmp_path / "a.npy", tmp_path / "d", label=label, chunk_rows=100)
-    np.testing.assert_array_equal(data.X[:], X)
-    assert data.classes == (None if column is None else [-1, 1])
-    assert data.y is None if column is None else (labels_of(data) == y).all()
+    for label, column in ((-1, 4), (0, 0), ("2", 2), ("none", None)):
+        table = np.asarray(X if column is None else np.insert(X, column, y, axis=1), order=order)
+        np.save(tmp_path / "a.npy", table)
+        given = {"label": label, "chunk_rows": 100, "overwrite": True}
+        data = convert(tmp_path / "a.npy", tmp_path / "d", **given)
+        np.testing.assert_array_equal(data.X[:], X)
+        assert data.classes == (None if column is None else [-1, 1])
+        assert data.y is None if column is None else (labels_of(data) == y).all()
 
 
 BAD = [
@@ -299,22 +281,18 @@ BAD = [
 ]
 
 
-def test_bad_arrays(tmp_path):
+def test_bad_arrays_and_damaged_archives(tmp_path, rows):
     for X, y, message in BAD:
         np.savez(tmp_path / "a.npz", X=X, y=y)
         with pytest.raises(DataError, match=message):
             convert(tmp_path / "a.npz", tmp_path / "d")
-        leaves_nothing(tmp_path, "a.npz")
-
-
-def test_damaged_archives(tmp_path, rows):
-    np.savez(tmp_path / "b.npz", X=rows[0], y=rows[1])
-    whole = (tmp_path / "b.npz").read_bytes()
+    np.savez(tmp_path / "a.npz", X=rows[0], y=rows[1])
+    whole = (tmp_path / "a.npz").read_bytes()
     for content, words in (
         (b"nonsense", r"is not an \.npz archive"),
         (whole[:3000] + b"\x00\x01" * 50 + whole[3100:], r"'X' of .* is damaged"),
     ):
-        (tmp_path / "b.npz").write_bytes(content)
+        (tmp_path / "a.npz").write_bytes(content)
         with pytest.raises(DataError, match=words):
-            convert(tmp_path / "b.npz", tmp_path / "d")
-    leaves_nothing(tmp_path, "b.npz")
+            convert(tmp_path / "a.npz", tmp_path / "d")
+    leaves_nothing(tmp_path, "a.npz")

@@ -1,5 +1,5 @@
-import inspect
 from dataclasses import fields
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -24,22 +24,19 @@ def test_the_function_makes_the_first_rows_with_the_same_defaults(name):
     function = getattr(datasets, f"make_{name}")
     for made, expected in zip(function(50, random_state=3), make(name, 50, 3), strict=True):
         np.testing.assert_array_equal(made, expected)
-    defaults = {
-        p.name: p.default
-        for p in inspect.signature(function).parameters.values()
-        if p.kind is p.KEYWORD_ONLY and p.name != "random_state"
-    }
-    assert defaults == {field.name: field.default for field in fields(GENERATORS[name])}
+    defaults = {own.name: own.default for own in signature(function).parameters.values()}
+    for field in fields(GENERATORS[name]):
+        assert defaults[field.name] == field.default
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("first", [0, 1, GROUP_ROWS - 1, GROUP_ROWS, GROUP_ROWS + 1])
-def test_any_range_is_the_slice_of_the_whole(name, first):
+def test_any_range_is_the_slice_of_the_whole(name):
     X, y = make(name, 2 * GROUP_ROWS + 2)
-    for n_rows in (0, 1, 2, GROUP_ROWS + 1):
-        X_part, y_part = GENERATORS[name]().rows(first, n_rows, 0)
-        np.testing.assert_array_equal(X_part, X[first : first + n_rows])
-        np.testing.assert_array_equal(y_part, y[first : first + n_rows])
+    for first in (0, 1, GROUP_ROWS - 1, GROUP_ROWS, GROUP_ROWS + 1):
+        for n_rows in (0, 1, 2, GROUP_ROWS + 1):
+            X_part, y_part = GENERATORS[name]().rows(first, n_rows, 0)
+            np.testing.assert_array_equal(X_part, X[first : first + n_rows])
+            np.testing.assert_array_equal(y_part, y[first : first + n_rows])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -63,9 +60,7 @@ def checkerboard_oracle(X, n_cells_side=4, flip=0.055):
 
 
 def curve_density(X, curve, noise):
-    total = np.zeros(len(X))
-    for point in curve:
-        total += np.exp(-((X - point) ** 2).sum(1) / (2 * noise**2))
+    total = sum(np.exp(-((X - point) ** 2).sum(1) / (2 * noise**2)) for point in curve)
     return total / (len(curve) * 2 * np.pi * noise**2)
 
 
@@ -91,15 +86,10 @@ def noisy28_oracle(X, flip=0.1, noise=0.3):
 
 
 CASES = [
-    ("checkerboard", {}),
-    ("checkerboard", {"n_cells_side": 3, "flip": 0.2}),
-    ("checkerboard", {"flip": 0.9}),
-    ("noisy28", {}),
-    ("noisy28", {"flip": 0.25, "noise": 1.0}),
-    ("swiss_roll", {}),
-    ("swiss_roll", {"n_turns": 1.0, "noise": 0.05}),
-    ("two_spirals", {}),
-    ("two_spirals", {"n_turns": 2.0, "noise": 0.1}),
+    *[("checkerboard", own) for own in ({}, {"n_cells_side": 3, "flip": 0.2}, {"flip": 0.9})],
+    *[("noisy28", own) for own in ({}, {"flip": 0.25, "noise": 1.0})],
+    *[("swiss_roll", own) for own in ({}, {"n_turns": 1.0, "noise": 0.05})],
+    *[("two_spirals", own) for own in ({}, {"n_turns": 2.0, "noise": 0.1})],
 ]
 
 
@@ -113,15 +103,15 @@ def test_the_bayes_accuracy_is_that_of_the_best_rule(name, params):
     assert abs(measured - expected) <= 3.5 * error + 1e-9
 
 
-@pytest.mark.parametrize("params", [{}, {"d": 7, "noise": 3.0}, {"noise": 0.0}])
-def test_the_best_r2_is_that_of_the_function(params):
-    X, y = make("friedman1", 100_000, random_state=11, **params)
-    x = X.astype(float).T
-    function = 10 * np.sin(np.pi * x[0] * x[1]) + 20 * (x[2] - 0.5) ** 2 + 10 * x[3] + 5 * x[4]
-    noise = y - function
-    assert noise.std() == pytest.approx(params.get("noise", 1.0), rel=0.01, abs=1e-5)
-    expected = bayes_accuracy("friedman1", **params)
-    assert expected == pytest.approx(1 - noise.var() / y.var(), abs=2e-3)
+def test_the_best_r2_is_that_of_the_function():
+    for params in ({}, {"d": 7, "noise": 3.0}, {"noise": 0.0}):
+        X, y = make("friedman1", 100_000, random_state=11, **params)
+        x = X.astype(float).T
+        function = 10 * np.sin(np.pi * x[0] * x[1]) + 20 * (x[2] - 0.5) ** 2 + 10 * x[3] + 5 * x[4]
+        noise = y - function
+        assert noise.std() == pytest.approx(params.get("noise", 1.0), rel=0.01, abs=1e-5)
+        expected = bayes_accuracy("friedman1", **params)
+        assert expected == pytest.approx(1 - noise.var() / y.var(), abs=2e-3)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -136,15 +126,12 @@ def test_write_gives_the_made_rows_whatever_the_chunks(tmp_path, name):
         np.testing.assert_array_equal(stored, y)
 
 
-BAD = [
-    ("checkerboard", {"flip": 1.5}, "flip must be a probability from 0 to 1, got 1.5"),
-    ("swiss_roll", {"n_turns": 0}, "n_turns must be above 0"),
-    ("friedman1", {"d": 4}, "d must be at least 5"),
-]
-
-
 def test_parameters_that_cannot_be_are_refused(tmp_path):
-    for name, params, message in BAD:
+    for name, params, message in (
+        ("checkerboard", {"flip": 1.5}, "flip must be a probability from 0 to 1, got 1.5"),
+        ("swiss_roll", {"n_turns": 0}, "n_turns must be above 0"),
+        ("friedman1", {"d": 4}, "d must be at least 5"),
+    ):
         with pytest.raises(ParameterError, match=message):
             make(name, 10, **params)
         with pytest.raises(ParameterError, match=message):

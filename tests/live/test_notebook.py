@@ -3,7 +3,6 @@
 import re
 
 import nbformat
-import pytest
 from nbclient import NotebookClient
 from support import python_env
 
@@ -17,26 +16,16 @@ model = daskls.VoronoiSVC(cell_size=100, random_state=0, verbose=1).fit(X, y)
 """
 
 
-@pytest.fixture
-def run(monkeypatch):
-    """Return a function that runs cells in a fresh kernel and gives the notebook."""
-    for name, value in python_env().items():
-        monkeypatch.setenv(name, value)
-
-    def run(*cells):
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
-        NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
-        return notebook
-
-    return run
-
-
 def texts(cell, name):
     return "".join(out["text"] for out in cell.outputs if out.get("name") == name)
 
 
-def test_the_fit_is_shown_below_its_cell(run):
-    notebook = run(FIT, "print(len(model.fit_report_))")
+def test_the_fit_is_shown_below_its_cell(monkeypatch):
+    for name, value in python_env().items():
+        monkeypatch.setenv(name, value)
+    cells = [nbformat.v4.new_code_cell(own) for own in (FIT, "print(len(model.fit_report_))")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     fit, count = notebook.cells
     assert texts(fit, "stderr") == ""
     (shown,) = [out.data["text/html"] for out in fit.outputs if out.output_type == "display_data"]

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -13,8 +11,8 @@ import dask.array as da
 import pytest
 from bokeh.client import pull_session
 from bokeh.models import Div
-from distributed import Client
-from support import assert_same_model, checkers, python_env, slowly, small_svc, start_cluster
+from distributed import Client, LocalCluster
+from support import assert_same_model, checkers, slowly, small_svc, start_cluster
 
 from daskls.estimators import view
 from daskls.live.dashboard import announce, plugin_of
@@ -24,7 +22,6 @@ from daskls.live.view import PALETTE
 pytestmark = pytest.mark.slow
 
 X, Y = checkers(600, noise=0.2)
-GIVEN_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +42,6 @@ def nothing_said(monkeypatch):
     monkeypatch.setattr(view, "_shown", set())
 
 
-def gated(folder):
-    """Return the rows as a Dask array whose second reading waits for the file "go"."""
-    folder.mkdir()
-    return da.from_array(X, chunks=(200, 2)).map_blocks(wait_for_go, str(folder), meta=X[:0])
-
-
 def wait_for_go(block, folder):
     """Return a block; when one was read before, only once somebody says so."""
     first = os.path.join(folder, f"read-{block.sum():.6f}")
@@ -61,7 +52,7 @@ def wait_for_go(block, folder):
 
 
 def wait_until(true):
-    deadline = time.monotonic() + GIVEN_S
+    deadline = time.monotonic() + 60
     while not true():
         if time.monotonic() > deadline:
             raise TimeoutError("what was waited for did not come")
@@ -69,16 +60,15 @@ def wait_until(true):
 
 
 @contextmanager
-def fitting(client, folder, model=None, y=Y, **params):
+def fitting(client, folder):
     """Fit in a thread, held in the middle of stage 2 until the block ends; yield a list for it."""
-    rows, done = gated(folder), []
-    labels = da.from_array(y, chunks=200)
-    if model is None:
-        # Three candidates of C, so that there is an error to measure.
-        model = small_svc(C=[1.0, 10.0, 100.0], **params)
+    folder.mkdir()
+    rows = da.from_array(X, chunks=(200, 2)).map_blocks(wait_for_go, str(folder), meta=X[:0])
+    # Three candidates of C, so that there is an error to measure.
+    done, model = [], small_svc(C=[1.0, 10.0, 100.0], client=client)
 
     def fit():
-        done.append(model.set_params(client=client).fit(rows, labels))
+        done.append(model.fit(rows, da.from_array(Y, chunks=200)))
 
     thread = threading.Thread(target=fit)
     thread.start()
@@ -89,10 +79,10 @@ def fitting(client, folder, model=None, y=Y, **params):
         thread.join()
 
 
-def told(cluster, name="daskls"):
+def told(cluster):
     """Return the text that the page sends to one who opens it, and the colors of its map."""
     port = cluster.scheduler.http_server.port
-    session = pull_session(url=f"http://127.0.0.1:{port}/{name}")
+    session = pull_session(url=f"http://127.0.0.1:{port}/daskls")
     try:
         text = " ".join(div.text for div in session.document.select({"type": Div}))
         return text, re.findall(r'<path [^>]*fill="(#\w+)">', text)
@@ -151,50 +141,20 @@ def test_the_model_is_the_same_without_it(cluster, client, tmp_path):
     assert_same_model(shown[0], hidden[0])
 
 
-# Schedulers of their own
-
-
-@contextmanager
-def own_scheduler(folder, *options):
-    """Start a scheduler and a worker as processes; yield its client."""
-    file = folder / "scheduler.json"
-    address = ("--port", "0", "--dashboard-address", ":0")
-    started = [
-        start("scheduler", "--scheduler-file", file, *address, *options),
-        start("worker", "--scheduler-file", file, "--no-dashboard", "--nthreads", "1"),
-    ]
-    try:
-        wait_until(lambda: file.exists() and file.read_text().endswith("}"))
-        with Client(scheduler_file=str(file), timeout=GIVEN_S) as client:
-            yield client
-    finally:
-        for process in reversed(started):
-            process.terminate()
-            process.wait(GIVEN_S)
-
-
-def start(what, *args):
-    command = [sys.executable, "-m", "dask", what, *map(str, args)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, env=python_env(), **quiet)
-
-
-def slow_rows():
-    """Return rows that take so long to read that the page would come."""
-    return da.from_array(X, chunks=(200, 2)).map_blocks(slowly, meta=X[:0])
-
-
-def test_without_a_page_the_fit_runs_and_says_so_once(tmp_path, capfd, caplog):
+def test_without_a_page_the_fit_runs_and_says_so_once(capfd, caplog):
     expected, why = small_svc().fit(X, Y), "the scheduler has no dashboard"
-    with own_scheduler(tmp_path, "--no-dashboard") as client:
+    # So long to read that the page would come.
+    rows = da.from_array(X, chunks=(300, 2)).map_blocks(slowly, meta=X[:0])
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as bare, Client(bare) as client:
         with caplog.at_level("INFO", "daskls"):
-            small_svc(client=client).fit(slow_rows(), Y)
+            small_svc(client=client).fit(rows, Y)
         # Who does not ask finds it in the log.
         assert capfd.readouterr() == ("", "")
         assert [record.message for record in caplog.records if why in record.message]
         view._shown.clear()
         for _ in range(2):
-            model = small_svc(client=client, verbose=1).fit(slow_rows(), Y)
+            model = small_svc(client=client, verbose=1).fit(rows, Y)
     assert_same_model(model, expected)
     (line,) = [line for line in capfd.readouterr().err.splitlines() if "Live view" in line]
     assert why in line

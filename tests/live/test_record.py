@@ -1,10 +1,13 @@
-"""What the record of a fit says of stages, cells and errors."""
+"""The record of a fit: stages, cells and errors; and the map: every leaf has its region."""
 
 import numpy as np
 import pytest
 
+from daskls.live.map import SIDE, draw_map
 from daskls.live.record import COUNTED, FitRecord, Map, count_leaves
 from daskls.live.view import COLORS, PALETTE, fit_html
+from daskls.partition.space import grow_forest
+from daskls.partition.tree import route_rows
 from daskls.records import CellReport
 
 TITLE = "VoronoiSVC: 1,000 rows, 2 features"
@@ -19,22 +22,12 @@ def cells(*rows):
     return np.array([report.as_tuple() for report in reports], CellReport.dtype())
 
 
-def squares(n, region_of):
-    """Return a map of n squares."""
-    polygons = [[[i, 0], [i + 1, 0], [i + 1, 1], [i, 1]] for i in range(n)]
-    return Map(polygons, region_of, ((0.0, 1.0), (0.0, 1.0)), ("a", "b"), "squares")
-
-
 def test_leaves_are_counted():
     nan = float("nan")
     table = cells((3, 10, 2, 0.1), (3, 30, 2, 0.3), (4, 50, 1, nan), (5, 20, 2, nan))
     counted = dict(zip(COUNTED, count_leaves(table), strict=True))
-    assert counted["leaf"] == [3, 4, 5]
-    assert counted["cells"] == [2, 1, 1]
-    assert counted["rows"] == [40, 50, 20]
-    assert counted["measured"] == [40, 0, 0]
-    assert counted["pure"] == [0, 50, 0]
-    assert counted["wrong"] == pytest.approx([10, 0, 0])
+    wanted = {"leaf": [3, 4, 5], "cells": [2, 1, 1], "rows": [40, 50, 20], "measured": [40, 0, 0]}
+    assert counted == {**wanted, "pure": [0, 50, 0], "wrong": pytest.approx([10, 0, 0])}
 
 
 def test_the_error_is_that_of_the_report():
@@ -65,7 +58,9 @@ def test_stages_follow_each_other():
 def test_a_notebook_shows_stages_errors_and_the_map():
     record = FitRecord("VoronoiSVC of <b>")
     record.advance("train", 1, 4, now=0.0)
-    record.set_map(squares(4, [0, 1, 2, 3]))
+    polygons = [[[i, 0], [i + 1, 0], [i + 1, 1], [i, 1]] for i in range(4)]
+    limits = ((0.0, 1.0), (0.0, 1.0))
+    record.set_map(Map(polygons, [0, 1, 2, 3], limits, ("a", "b"), "squares"))
     record.add_bundle(0, 1, count_leaves(cells((0, 10, 2, 0.1), (1, 10, 2, 0.0))))
     page = fit_html(record, now=3.0)
     assert "of &lt;b&gt;" in page
@@ -78,3 +73,57 @@ def test_a_notebook_shows_stages_errors_and_the_map():
     assert "http" not in page
     record.end("finished", now=3.0)
     assert "The fit has finished." in fit_html(record, now=9.0)
+
+
+# The map
+
+
+def forest(X):
+    return grow_forest(X, 100, X.mean(axis=0, dtype=np.float64), 1, 0)
+
+
+def area(polygon):
+    """Return a polygon's area, in shares of the picture."""
+    x, y = np.array(polygon, float).T / SIDE
+    return abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2
+
+
+def contains(polygon, points):
+    """Tell which points lie in a convex polygon, or within a unit of it."""
+    corners = np.array(polygon, float)
+    steps = np.roll(corners, -1, axis=0) - corners
+    lengths = np.maximum(np.hypot(*steps.T), 1e-9)
+    off = points[:, None] - corners
+    sides = (steps[:, 0] * off[..., 1] - steps[:, 1] * off[..., 0]) / lengths
+    return (sides > -1.5).all(axis=1) | (sides < 1.5).all(axis=1)
+
+
+def test_rows_lie_in_the_regions_of_their_leaves():
+    rows = np.random.default_rng(0).random((4000, 2))
+    space = forest(rows)
+    drawn = draw_map(space, rows, ["width", "height"])
+    assert drawn.names == ("width", "height")
+    assert sum(map(area, drawn.polygons)) == pytest.approx(1, abs=0.01)
+    (left, right), (low, high) = drawn.limits
+    units = (rows - [left, low]) / [right - left, high - low] * SIDE
+    inside = ((units >= 0) & (units <= SIDE)).all(axis=1)
+    regions = np.array(drawn.region_of)[route_rows(space.trees[0], rows)]
+    assert inside.mean() > 0.98
+    for region, polygon in enumerate(drawn.polygons):
+        assert contains(polygon, units[inside & (regions == region)]).all()
+
+
+def test_more_features_are_shown_in_their_components():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 6)) * [0.1, 5, 0.1, 0.1, 2, 0.1]
+    space = forest(X)
+    drawn = draw_map(space, X, list("abcdef"))
+    assert "most of b" in drawn.names[0]
+    assert "most of e" in drawn.names[1]
+    assert "two principal components" in drawn.note
+    assert drawn.limits is None
+    assert sorted(drawn.region_of) == list(range(space.n_leaves))
+    leaves = route_rows(space.trees[0], X)
+    shares = np.bincount(leaves) / len(X)
+    own = [area(drawn.polygons[region]) for region in drawn.region_of]
+    np.testing.assert_allclose(own, shares, atol=0.002)

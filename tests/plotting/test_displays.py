@@ -1,18 +1,28 @@
-"""What the displays draw: regions, boundary, counts."""
+"""What displays draw of a model, and what a notebook shows of it."""
 
 import sys
 
 import numpy as np
 import pytest
-from support import PAPERS
+from falks import small_falk
+from small import CLASSIFIERS, PLACES, small
+from support import PAPERS, checkers, few
 
 import daskls
+from daskls import ParameterError
 from daskls.datasets import make_checkerboard
-from daskls.plotting import CellDisplay, GridDisplay, PartitionDisplay
+from daskls.plotting import (
+    CellDisplay,
+    FeatureDisplay,
+    GridDisplay,
+    PartitionDisplay,
+    SelectionDisplay,
+)
+
+BOARD, OF_BOARD = checkers(600)
 
 
 def papers(*args, **params):
-    """Return cells that are cross-validated, each on its own."""
     return daskls.VoronoiSVC(*args, **PAPERS, **params)
 
 
@@ -56,18 +66,13 @@ def test_cells_are_those_of_queries_and_borders_lie_between_them(halves):
 
 
 def test_grid_of_given_values_counts_the_report(halves):
-    model, _, _ = halves
-    display = GridDisplay.from_estimator(model).plot()
-    report = model.fit_report_
-    trained = report[report.n_trained > 0]
-    expected = [
-        [np.sum((trained.gamma == g) & (trained.C == C)) for C in (10, 100)] for g in (1, 10)
-    ]
-    np.testing.assert_array_equal(display.counts, expected)
+    display = GridDisplay.from_estimator(halves[0]).plot()
+    cells = halves[0].fit_report_[halves[0].fit_report_.n_trained > 0]
+    wanted = [[sum((cells.gamma == g) & (cells.C == C)) for C in (10, 100)] for g in (1, 10)]
+    np.testing.assert_array_equal(display.counts, wanted)
     assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["10", "100"]
-    assert sorted(int(t.get_text()) for t in display.text_) == sorted(
-        np.array(expected)[np.array(expected) > 0]
-    )
+    written = sorted(int(t.get_text()) for t in display.text_)
+    assert written == sorted(own for row in wanted for own in row if own)
 
 
 def test_without_matplotlib_the_error_says_what_to_install(halves, monkeypatch):
@@ -93,3 +98,68 @@ def test_grid_draws_the_errors_that_cells_had():
     display = GridDisplay.from_estimator(model).plot()
     expected = (errors - best[:, None, None]).mean(axis=0)
     np.testing.assert_allclose(display.image_.get_array(), 100 * expected, atol=1e-5)
+
+
+def test_bars_are_the_importances_from_the_largest_on():
+    wide = np.c_[BOARD, np.random.default_rng(0).random((600, 3))]
+    model = small("VoronoiSVC", feature_scale=[4.0, 2.0, 1.0, 0.0, 1.0]).fit(wide, OF_BOARD)
+    importances = model.feature_importances_
+    assert importances.sum() == pytest.approx(1)
+    assert importances[3] == 0
+    assert importances[0] == pytest.approx(2 * importances[1], rel=0.1)
+    display = FeatureDisplay.from_estimator(model, n_shown=2, feature_names="abcde").plot()
+    assert display.names == ["a", "b"]
+    assert display.n_left_out == 1
+    assert display.rest == pytest.approx(importances[[2, 4]].sum())
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["a", "b", "all others"]
+    widths = [bar.get_width() for bar in display.bars_]
+    np.testing.assert_allclose(widths, [*importances[:2], display.rest])
+
+
+@pytest.mark.parametrize("name", few(sorted(PLACES), 4))
+def test_without_a_scale_permutation_is_named(name):
+    model = small(name)
+    if "feature_scale" in model.get_params():
+        model.set_params(feature_scale=None)
+    model.fit(BOARD, OF_BOARD if name in CLASSIFIERS else BOARD[:, 0])
+    assert not hasattr(model, "feature_importances_")
+    for ask in (lambda: model.feature_importances_, lambda: FeatureDisplay.from_estimator(model)):
+        with pytest.raises((AttributeError, ParameterError), match=r"permutation_importance\("):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("params", "widths"),
+    [
+        ({"gamma": [1.0, 20.0]}, ["1", "20"]),
+        ({"gamma": None, "percentiles": [10, 50, 90]}, ["90 %", "50 %", "10 %"]),
+        ({"gamma": None, "kernel": "linear"}, ["1"]),
+    ],
+)
+def test_a_selection_shows_its_errors_and_the_chosen_one(params, widths):
+    X, y = BOARD[:400], OF_BOARD[:400]
+    model = small_falk([30, 60], selection="local", C=[0.1, 10.0], **params).fit(X, y)
+    display = SelectionDisplay.from_estimator(model).plot()
+    assert (display.width_labels, display.cost_labels) == (widths, ["0.1", "10"])
+    assert display.n_neighbors == [30, 60]
+    errors = np.array(model.selected_["errors"])
+    for image, own in zip(display.images_, errors, strict=True):
+        np.testing.assert_allclose(image.get_array(), 100 * own)
+    k, g, c = display.chosen
+    assert errors[k, g, c] == errors.min()
+    assert display.frame_ in display.axes_[k].patches
+    assert display.frame_.get_xy() == (c - 0.5, g - 0.5)
+
+
+def test_a_notebook_shows_rows_choice_error_seconds_and_a_picture_if_it_can(monkeypatch):
+    model = daskls.VoronoiSVC(cell_size=300, feature_scale=None, random_state=0)
+    shown = model.fit(BOARD, OF_BOARD)._repr_html_()
+    for words in ("600 rows, 2 features", "2 with 600 rows kept", "kernel of all cells"):
+        assert words in shown
+    for words in ("baseline", "seconds of the fit", "data:image/png;base64,"):
+        assert words in shown
+    assert "600 rows, 2 features" in model._repr_mimebundle_()["text/html"]
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    shown = model._repr_html_()
+    assert "600 rows, 2 features" in shown
+    assert "<img" not in shown

@@ -8,11 +8,7 @@ from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from small import small
 
 from daskls.errors import DataError, ParameterError
-from daskls.plotting import (
-    GridDisplay,
-    PartitionDisplay,
-    ReportDisplay,
-)
+from daskls.plotting import GridDisplay, PartitionDisplay, ReportDisplay
 
 PANELS = ["answers", "residuals", "features", "partition", "errors"]
 OF_CLASSES = ("class", "confusion", "calibration", "accuracy", "validation error", "%")
@@ -27,27 +23,12 @@ def rows(n, seed, n_features=2):
 
 @pytest.fixture(scope="module")
 def plane():
-    """A model of two features."""
     return small("VoronoiSVR", random_state=0).fit(*rows(300, 0))
-
-
-@pytest.fixture(scope="module")
-def line():
-    """A model of one feature."""
-    return small("VoronoiSVR", random_state=0).fit(*rows(300, 0, 1))
 
 
 @pytest.fixture(scope="module", params=["VoronoiSVR", "RandomChunkSVR"])
 def fitted(request):
     return small(request.param).fit(*rows(300, 0))
-
-
-def words_of(page):
-    """Return what a page says, without its style and its tags."""
-    return re.sub(r"<style>.*?</style>|<[^>]*>", " ", page, flags=re.DOTALL)
-
-
-# Surfaces and curves
 
 
 def middles(low, high, n):
@@ -71,7 +52,8 @@ def test_a_surface_is_what_is_predicted(plane):
     assert display.ax_.get_legend() is None
 
 
-def test_a_curve_is_what_is_predicted_and_borders_are_where_the_cell_changes(line):
+def test_a_curve_is_what_is_predicted_and_borders_are_where_the_cell_changes():
+    line = small("VoronoiSVR", random_state=0).fit(*rows(300, 0, 1))
     X, y = rows(100, 1, 1)
     display = PartitionDisplay.from_estimator(line, X=X, y=y, resolution=500).plot()
     x, numbers = display.image_.get_data()
@@ -88,21 +70,16 @@ def test_a_curve_is_what_is_predicted_and_borders_are_where_the_cell_changes(lin
 
 def test_what_numbers_do_not_have_is_refused(plane):
     X, y = rows(50, 1)
-    display = PartitionDisplay.from_estimator(plane)
-    with pytest.raises(ParameterError, match=r"fill is 'class'; .* 'number'.* predicts no classes"):
-        display.plot(fill="class")
-    classes = small("VoronoiSVC").fit(X, y > y.mean())
-    with pytest.raises(ParameterError, match=r"fill is 'number'; .*'class'.* predicts no numbers"):
-        PartitionDisplay.from_estimator(classes).plot(fill="number")
-    with pytest.raises(ParameterError, match="one or two different numbers from 0 to 1"):
-        PartitionDisplay.from_estimator(plane, features=(2,))
-    with pytest.raises(DataError, match="a regressor needs numbers"):
-        PartitionDisplay.from_estimator(plane, X=X, y=np.full(50, "high"))
-    with pytest.raises(ParameterError, match="listed by `daskls info`"):
-        GridDisplay.from_estimator(plane)
-
-
-# Reports
+    show, classes = PartitionDisplay.from_estimator, small("VoronoiSVC").fit(X, y > y.mean())
+    for call, kind, words in (
+        (lambda: show(plane).plot(fill="class"), ParameterError, "'class'; .*predicts no classes"),
+        (lambda: show(classes).plot(fill="number"), ParameterError, "'number'; .* no numbers"),
+        (lambda: show(plane, features=(2,)), ParameterError, "one or two different numbers from 0"),
+        (lambda: show(plane, X=X, y=["high"] * 50), DataError, "a regressor needs numbers"),
+        (lambda: GridDisplay.from_estimator(plane), ParameterError, "listed by `daskls info`"),
+    ):
+        with pytest.raises(kind, match=words):
+            call()
 
 
 def test_a_report_speaks_of_numbers(fitted):
@@ -116,9 +93,9 @@ def test_a_report_speaks_of_numbers(fitted):
     target = fitted._reader.target
     center, scale = target.center[0], target.scale[0]
     assert facts["numbers"] == f"center {center:.5g}, spread {scale:.4g}"
-    words = words_of(display.to_html())
-    for word in OF_CLASSES:
-        assert word not in words.lower(), word
+    # Without its style and its tags.
+    page = re.sub(r"<style>.*?</style>|<[^>]*>", " ", display.to_html(), flags=re.DOTALL)
+    assert not [word for word in OF_CLASSES if word in page.lower()]
     assert display.notes == []
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from reserves import held_out, overlapping
-from sklearn.base import clone
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from daskls import ParameterError, VoronoiSVC, VoronoiSVR
@@ -11,18 +10,19 @@ from daskls.methods.held_out import HeldOutRows
 from daskls.plotting import ReportDisplay, RocDisplay
 
 N = 1500
-ONE = {"cell_size": 300, "kernel": "rbf", "C": 4.0, "gamma": 6.0, "feature_scale": None}
-
-
+ONE = {
+    "random_state": 0,
+    "cell_size": 300,
+    "kernel": "rbf",
+    "C": 4.0,
+    "gamma": 6.0,
+    "feature_scale": None,
+}
 X, Y = overlapping(N)
 
 
-@pytest.fixture(scope="module")
-def bounded():
-    return VoronoiSVC(max_false_alarm=0.1, random_state=0, **ONE).fit(X, np.where(Y, "on", "off"))
-
-
-def test_it_is_of_the_rows_that_were_held_out(bounded):
+def test_it_is_of_the_rows_that_were_held_out():
+    bounded = VoronoiSVC(max_false_alarm=0.1, **ONE).fit(X, np.where(Y, "on", "off"))
     bound = bounded.false_alarm_
     held = np.flatnonzero(held_out(X, Y, Y, (bound.n_negatives, bound.n_positives), seed=0))
     decisions = bounded.decision_function(X[held])
@@ -42,7 +42,7 @@ def test_it_is_of_the_rows_that_were_held_out(bounded):
 @pytest.mark.parametrize("n_partitions", [1, 2])
 def test_without_a_bound_it_is_of_values_without_each_row(n_partitions):
     weights = np.random.default_rng(1).uniform(0.5, 2, N)
-    model = VoronoiSVC(n_partitions=n_partitions, random_state=0, **ONE).fit(X, Y, weights)
+    model = VoronoiSVC(n_partitions=n_partitions, **ONE).fit(X, Y, weights)
     held = HeldOutRows.joined(HeldOutRows.read(bundle.part) for bundle in model._reader.bundles)
     values = np.zeros(N)
     clipped = held.scores if n_partitions == 1 else held.scores.clip(-1, 1)
@@ -57,16 +57,13 @@ def test_without_a_bound_it_is_of_values_without_each_row(n_partitions):
     assert abs(area - roc_auc_score(other[1], model.decision_function(other[0]))) < 0.03
 
 
-@pytest.mark.parametrize(
-    ("model", "y", "says"),
-    [
-        (VoronoiSVC(random_state=0, **ONE), np.arange(N) % 3, "has 3 classes"),
-        (VoronoiSVR(random_state=0, **ONE), X[:, 0], "has numbers as targets"),
-        (VoronoiSVC(probability=False, random_state=0, **ONE), Y, "max_false_alarm="),
-    ],
-)
-def test_what_has_no_curve_is_refused(model, y, says):
-    model = clone(model).fit(X, y)
-    with pytest.raises(ParameterError, match=says):
-        RocDisplay.from_estimator(model)
-    assert "roc" not in [panel.name for panel in ReportDisplay.from_estimator(model).panels]
+def test_what_has_no_curve_is_refused():
+    for model, y, words in (
+        (VoronoiSVC(**ONE), np.arange(N) % 3, "has 3 classes"),
+        (VoronoiSVR(**ONE), X[:, 0], "has numbers as targets"),
+        (VoronoiSVC(probability=False, **ONE), Y, "max_false_alarm="),
+    ):
+        model.fit(X, y)
+        with pytest.raises(ParameterError, match=words):
+            RocDisplay.from_estimator(model)
+        assert "roc" not in [panel.name for panel in ReportDisplay.from_estimator(model).panels]

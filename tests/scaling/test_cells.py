@@ -8,14 +8,8 @@ from sklearn.kernel_ridge import KernelRidge
 
 from daskls.kernels.kernel import find_kernel
 from daskls.records import SolverSpec
-from daskls.scaling.cells import (
-    CodedRows,
-    TrialCell,
-    TrialRows,
-    descend,
-    errors_of_mean,
-    learn_factors,
-)
+from daskls.scaling import cells
+from daskls.scaling.cells import CodedRows, TrialCell, TrialRows, descend
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
 from daskls.solvers.squares.system import median_distance
 from daskls.solvers.squares.target_coding import ClassCoding, NumberCoding
@@ -89,7 +83,7 @@ def test_equal_rows_have_no_distance(kernel):
     mean = np.average(Y[:50], axis=0, weights=WEIGHTS[:50])
     expected = ((np.clip(mean, -1, 1) - Y[50:80]) ** 2).mean(axis=1)
     np.testing.assert_allclose(answers.squared, expected, atol=2e-3)
-    np.testing.assert_allclose(errors_of_mean(own, AIM), expected)
+    np.testing.assert_allclose(cells.errors_of_mean(own, AIM), expected)
 
 
 @pytest.mark.parametrize("n_training", [40, 60])
@@ -106,9 +100,6 @@ def test_a_class_that_a_cell_lacks_has_no_function_there(classes, n_training):
     # Two functions of five err as the one of two classes does; the others know their class.
     np.testing.assert_allclose(found.squared, of_two.squared * 2 / 5, atol=1e-6)
     assert of_two.squared.any() == of_two.wrong.any() == found.wrong.any() == (len(classes) > 1)
-
-
-# Width and ridge
 
 
 def cells_at(*owns):
@@ -137,9 +128,6 @@ def test_descent_ends_where_no_neighbor_is_better(start):
         assert other is None or mean_error(owns, other) > least
     assert n_trials < len(WIDTHS) * len(RIDGES)
     assert descend(cells_at(*owns), begin, grid, weights, (2, 1), 3)[2] <= 3
-
-
-# Slopes by factors
 
 
 def slopes_of(rows, codes, factors, trial, weights=None, aim=AIM):
@@ -190,10 +178,6 @@ def test_a_cell_of_one_distinct_row_is_predicted_and_teaches_nothing():
         assert not cell.error_slopes(trial).any()
 
 
-def learned(cells, kernel="rbf", start=ONES):
-    return learn_factors(cells, start, Trial(kernel, 1.0, 0.1), ClassCoding(2))
-
-
 @pytest.mark.parametrize("effect", [np.abs, lambda x: x])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_features_stand_out_that_say_something_only_together_or_by_their_size(kernel, effect):
@@ -201,7 +185,8 @@ def test_features_stand_out_that_say_something_only_together_or_by_their_size(ke
     rows = np.random.default_rng(5).standard_normal((800, 40)).astype("f4")
     value = rows[:, 0] * rows[:, 1] + effect(rows[:, 2])
     own = cell_of(rows, (value > np.median(value)).astype(int))
-    found, _ = learned([own], kernel, np.ones(40))
+    trial = Trial(kernel, 1.0, 0.1)
+    found, _ = cells.learn_factors([own], np.ones(40), trial, ClassCoding(2))
     assert sorted(np.argsort(-found)[:3].tolist()) == [0, 1, 2]
 
 

@@ -33,9 +33,6 @@ def chosen(model):
     return model._reader.resolved.summary
 
 
-# Codings and widths
-
-
 def test_ranks_are_chosen_where_orders_decide():
     model = VoronoiSVC(random_state=0).fit(SKEWED, LABELS)
     assert chosen(model)["coding"] == "ranks"
@@ -61,9 +58,6 @@ def test_rows_in_units_of_their_own_begin_from_their_spread():
     assert chosen(model)["decision"] == "spread"
     assert model.feature_scale_[0] / model.feature_scale_[1] == pytest.approx(1e5, rel=0.1)
     assert model.score(FRESH[:, :2] * units, differ(FRESH)) > 0.9
-
-
-# The same again
 
 
 def fits(rows, labels, chunk, **params):
@@ -130,9 +124,6 @@ def test_a_decision_goes_on_after_its_last_step(n_sample, tmp_path, monkeypatch)
     resumed = fit(tmp_path / "resumed")
     assert asked == every[learns:]
     assert_same_choice([whole, resumed], TEST[:200])
-
-
-# Learned scales
 
 
 @pytest.mark.slow

@@ -10,16 +10,8 @@ from splits import drawn_of, regions_at
 from daskls.blas import one_blas_thread
 from daskls.records import SolverSpec
 from daskls.run.sample import Sample
-from daskls.scaling.candidates import (
-    KEPT_SHARE,
-    LEARNED,
-    Candidate,
-    RowErrors,
-    cross_evaluate_candidate,
-    evaluate,
-    evaluate_candidate,
-    learn,
-)
+from daskls.scaling import candidates
+from daskls.scaling.candidates import KEPT_SHARE, LEARNED, Candidate, RowErrors, evaluate
 from daskls.scaling.cells import TrialCell, TrialRows, learn_factors
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS_VERSION, Steps, TrialGrid
@@ -95,9 +87,6 @@ def by_number(levels):
     return lambda own: levels[int(own.factors[0])]
 
 
-# Who goes on
-
-
 def test_those_fall_that_are_worse_beyond_doubt():
     noise = np.random.default_rng(1).normal(size=N)
     # By 5 %, but only about a standard error.
@@ -129,9 +118,6 @@ def test_numbers_stay_numbers_unless_a_code_is_clearly_better():
         assert [own.coding for own in left] == [taken]
 
 
-# What decides
-
-
 @pytest.mark.parametrize("plan", [WITH_CELLS, OF_REGIONS], ids=["cells", "regions"])
 def test_what_is_best_in_dense_rows_learns_there_and_the_last_rows_tune(plan):
     narrow, last = (GRID.at(place, "laplacian") for place in ((0, 0), (3, 3)))
@@ -149,85 +135,75 @@ def test_what_is_best_in_dense_rows_learns_there_and_the_last_rows_tune(plan):
     assert found.squared_error == pytest.approx(NOISE.mean())
 
 
-@pytest.mark.parametrize(
-    ("n", "z", "taken"),
-    [(400, 2.0, "given"), (400, 3.0, LEARNED), (1500, 3.0, "given"), (1500, 5.0, LEARNED)],
-)
-def test_a_learned_scale_must_be_clearly_better(n, z, taken):
-    # Each other row gains, or loses: the mean gain is about z standard errors.
-    better = 3 - z / np.sqrt(n) - np.where(np.arange(n) % 2, 1.0, -1.0)
-    levels = {1: 3.0, 9: better}
-    found = decide(Told(by_number(levels), noise=np.ones(n)), [one(1)], RANDOM, GRID, learns=True)
-    assert found.taken.name == taken
-    # All that were compared are told, each once.
-    assert sorted(numbers(found.candidates)) == [1, 9]
-    assert found.taken in found.candidates
-    # The best first, though it may not have been taken.
-    assert found.candidates[0].name == LEARNED
+def test_a_learned_scale_must_be_clearly_better():
+    for n, z, taken in (
+        *((400, 2.0, "given"), (400, 3.0, LEARNED)),
+        *((1500, 3.0, "given"), (1500, 5.0, LEARNED)),
+    ):
+        # Each other row gains, or loses: the mean gain is about z standard errors.
+        levels = {1: 3.0, 9: 3 - z / np.sqrt(n) - np.where(np.arange(n) % 2, 1.0, -1.0)}
+        steps = Told(by_number(levels), noise=np.ones(n))
+        found = decide(steps, [one(1)], RANDOM, GRID, learns=True)
+        assert found.taken.name == taken
+        # All that were compared are told, each once.
+        assert sorted(numbers(found.candidates)) == [1, 9]
+        assert found.taken in found.candidates
+        # The best first, though it may not have been taken.
+        assert found.candidates[0].name == LEARNED
 
 
 FACTORS = [9.0, 4.5, 1.8, 0.4]
 
 
-@pytest.mark.parametrize(
-    ("plan", "error_of", "wrong_of", "kept"),
-    [
-        # Errors by the number of features. Thin rows: it must be better to go without.
-        (RANDOM, {4: 1.0, 3: 0.9, 2: 1.2}, {}, 3),
-        (RANDOM, {4: 1.0, 3: 1.001, 2: 1.001}, {}, 4),
-        (RANDOM, {4: 1.0, 3: 0.9, 2: 0.9}, {3: 0.3, 2: 0.3}, 4),
-        # Dense rows: it is enough to be as good, and the fewest are tried first.
-        (OF_REGIONS, {4: 1.0, 3: 0.9, 2: 1.001}, {}, 2),
-        (OF_REGIONS, {4: 1.0, 3: 1.01, 2: 1.01}, {}, 4),
-        # Where there is no error, nothing tells which features count.
-        (OF_REGIONS, {4: 1e-6, 3: 1e-6, 2: 1e-6}, {}, 4),
-    ],
+KEPT = (
+    # Errors and wrong rows by the number of features. Thin rows: it must be better to go without.
+    (RANDOM, {4: 1.0, 3: 0.9, 2: 1.2}, {}, 3),
+    (RANDOM, {4: 1.0, 3: 1.001, 2: 1.001}, {}, 4),
+    (RANDOM, {4: 1.0, 3: 0.9, 2: 0.9}, {3: 0.3, 2: 0.3}, 4),
+    # Dense rows: it is enough to be as good, and the fewest are tried first.
+    (OF_REGIONS, {4: 1.0, 3: 0.9, 2: 1.001}, {}, 2),
+    (OF_REGIONS, {4: 1.0, 3: 1.01, 2: 1.01}, {}, 4),
+    # Where there is no error, nothing tells which features count.
+    (OF_REGIONS, {4: 1e-6, 3: 1e-6, 2: 1e-6}, {}, 4),
 )
-def test_weak_features_go_where_held_out_rows_do_without_them(plan, error_of, wrong_of, kept):
-    rows = np.arange(N)
 
+
+def test_weak_features_go_where_held_out_rows_do_without_them():
     def squared(own):
         return 2.0 if own.factors[0] == 1 else error_of[np.count_nonzero(own.factors)]
 
     def wrong(own):
         share = 0.5 if own.factors[0] == 1 else wrong_of.get(np.count_nonzero(own.factors), 0.1)
-        return rows < share * N
+        return np.arange(N) < share * N
 
-    steps = Told(squared, wrong, learned=FACTORS)
-    own = replace(one(1), factors=np.ones(4))
-    taken = decide(steps, [own], plan, GRID, learns=True).taken
-    assert taken.name == LEARNED
-    assert taken.factors.tolist() == FACTORS[:kept] + [0.0] * (4 - kept)
-    # A scale that was not learned keeps all.
-    own = replace(own, factors=np.array(FACTORS))
-    assert decide(steps, [own], plan, GRID, learns=False).taken.factors.tolist() == FACTORS
+    for case in KEPT:
+        plan, error_of, wrong_of, kept = case
+        steps, own = Told(squared, wrong, learned=FACTORS), replace(one(1), factors=np.ones(4))
+        taken = decide(steps, [own], plan, GRID, learns=True).taken
+        assert taken.name == LEARNED
+        assert taken.factors.tolist() == FACTORS[:kept] + [0.0] * (4 - kept), case
+        # A scale that was not learned keeps all.
+        own = replace(own, factors=np.array(FACTORS))
+        assert decide(steps, [own], plan, GRID, learns=False).taken.factors.tolist() == FACTORS
 
 
-@pytest.mark.parametrize(
-    ("level", "wrong", "taken"),
-    [(0.9, 0.1, LEARNED), (0.9, 0.2, "spread"), (1.1, 0.0, "spread")],
-)
-def test_of_few_rows_a_scale_is_taken_where_left_out_rows_err_less(level, wrong, taken):
+def test_of_few_rows_a_scale_is_taken_where_left_out_rows_err_less():
     then, rows = GRID.at((0, 0), "laplacian"), np.arange(N)
-    steps = Told(
-        by_number({1: 1.0, 9: level}),
-        lambda own: rows < N * (wrong if own.factors[0] == 9 else 0.1),
-        lambda own: then if own.factors[0] == 9 else own.trial,
-    )
-    found = decide(steps, [one(1, name="spread")], LEFT_OUT, GRID, learns=True).taken
-    assert found.name == taken
-    if taken == LEARNED:
-        assert (found.trial, found.factors.tolist()) == (then, steps.learned)
+    for level, share, taken in ((0.9, 0.1, LEARNED), (0.9, 0.2, "spread"), (1.1, 0.0, "spread")):
+        steps = Told(
+            by_number({1: 1.0, 9: level}),
+            lambda own, share=share: rows < N * (share if own.factors[0] == 9 else 0.1),
+            lambda own: then if own.factors[0] == 9 else own.trial,
+        )
+        found = decide(steps, [one(1, name="spread")], LEFT_OUT, GRID, learns=True).taken
+        assert found.name == taken
+        if taken == LEARNED:
+            assert (found.trial, found.factors.tolist()) == (then, steps.learned)
 
 
-# Paired errors
-
-
-def errors_of(squared, groups, wrong=0.0):
-    """Return held-out errors of some rows."""
-    squared = np.asarray(squared, float)
+def errors_of(squared, groups):
     ones = np.ones(len(squared))
-    return RowErrors(squared, wrong * ones, ones, np.asarray(groups, float), 9 * ones)
+    return RowErrors(squared, 0 * ones, ones, groups.astype(float), 9 * ones)
 
 
 def test_a_comparison_is_the_paired_difference_over_its_error():
@@ -240,9 +216,6 @@ def test_a_comparison_is_the_paired_difference_over_its_error():
     groups = np.repeat(rows, 4)
     many = errors_of(-np.repeat(gain, 4), groups).z_over(errors_of(np.zeros(1600), groups))
     assert many == pytest.approx(expected)
-
-
-# Steps on workers
 
 
 def plus(number, job):
@@ -263,20 +236,14 @@ def test_a_stored_step_answers_only_what_was_asked(tmp_path, monkeypatch):
     assert run([1, 2]) == ([2, 3], 4)
 
 
-def written(root, X, codes):
-    """Return a job of rows that are stored as drawn, by one coding, and those rows."""
-    sample = Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0)
-    drawn, job = draw_rows(len(X), *race_rows(len(X)), 0), SampleJob(str(root), AIM)
-    write_rows(job, sample, drawn, find_bases(X, ("none",), 2))
-    return drawn, job
-
-
 def test_each_half_learns_a_scale_for_the_other(tmp_path):
     # The second feature says nothing.
     X = np.random.default_rng(4).random((300, 2)).astype("f4")
-    _, job = written(tmp_path, X, (X[:, 0] > 0.5).astype("i4"))
+    sample = Sample(np.arange(300), X, (X[:, 0] > 0.5).astype("i4"), np.ones(300), 0)
+    job = SampleJob(str(tmp_path), AIM)
+    write_rows(job, sample, draw_rows(300, *race_rows(300), 0), find_bases(X, ("none",), 2))
     split_set, start = plan_of_sample(draw_rows(300, 300, 0, 0), 4000).final, GRID.start("rbf")
-    found = cross_evaluate_candidate(0, np.ones(2), start, split_set, GRID, job)
+    found = candidates.cross_evaluate_candidate(0, np.ones(2), start, split_set, GRID, job)
     ((every,),) = read_cells(split_set.splits, 0, np.ones(2), job)
     halves = np.arange(150), np.arange(150, 300)
     learned = [
@@ -307,11 +274,13 @@ def test_errors_of_regions_come_in_one_order_however_they_are_cut(tmp_path):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     assert first.squared_error != second.squared_error
     # Regions are looked at apart; all at once gives the same.
-    whole = evaluate_candidate(0, scales[0], given[0].trial, split_set, GRID, job)
+    whole = candidates.evaluate_candidate(0, scales[0], given[0].trial, split_set, GRID, job)
     np.testing.assert_array_equal(whole[3], first.squared)
     # Their rows are dense: what they teach is all kept.
     part = RegionSplit(0, 900, 1)
     with one_blas_thread():
         wanted, _ = learn_factors([*cells_of(part, scales[0], job)], scales[0], given[0].trial, AIM)
     assert wanted[0] > 1.5 * wanted[1]
-    np.testing.assert_allclose(learn(Steps(job), given[0], [part], GRID).factors, wanted, rtol=1e-3)
+    np.testing.assert_allclose(
+        candidates.learn(Steps(job), given[0], [part], GRID).factors, wanted, rtol=1e-3
+    )

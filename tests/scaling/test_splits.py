@@ -17,13 +17,7 @@ from daskls.scaling.regions import (
     draw_splits,
     read_region,
 )
-from daskls.scaling.splits import (
-    draw_rows,
-    expected_splits,
-    held_out,
-    plan_of_sample,
-    token_of,
-)
+from daskls.scaling.splits import draw_rows, expected_splits, held_out, plan_of_sample, token_of
 from daskls.solvers.squares.target_coding import ClassCoding
 
 RNG = np.random.default_rng(0)
@@ -87,9 +81,6 @@ def test_rows_in_other_scales_are_kept_apart(tmp_path):
     job = RegionJob(str(tmp_path), "", one, "a", one, None, np.array([0]), 100, 1, AIM, 7)
     for kind in (COLLECTED, GATHERED, STEPS):
         assert job.folder(kind) != replace(job, route=two).folder(kind)
-
-
-# Regions
 
 
 def test_rows_are_held_out_in_runs(tmp_path):

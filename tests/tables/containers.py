@@ -5,7 +5,6 @@ from pathlib import Path
 
 import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import xarray as xr
@@ -50,6 +49,7 @@ def csv(name="rows.csv", **options):
     return written("to_csv", name, index=False, **options)
 
 
+JSON_LINES = {"orient": "records", "lines": True, "double_precision": 15, "date_format": "iso"}
 FILES = {
     "CSV": csv(),
     "CSV, columns in another order": lambda frame, folder: csv()(
@@ -67,20 +67,17 @@ FILES = {
     "Parquet folder": in_parts("to_parquet", ".parquet"),
     "Feather or Arrow file": by_arrow(feather.write_feather, ".feather", chunksize=64),
     "ORC": by_arrow(orc.write_table, ".orc"),
-    "JSON lines": written(
-        "to_json",
-        "rows.jsonl",
-        orient="records",
-        lines=True,
-        double_precision=15,
-        date_format="iso",
-    ),
+    "JSON lines": written("to_json", "rows.jsonl", **JSON_LINES),
 }
+
+
+def with_categories(frame):
+    return frame.astype(dict.fromkeys(frame.select_dtypes(exclude=["number", "bool"]), "category"))
+
+
 FRAMES = {
     "pandas": lambda frame, _: frame,
-    "pandas with categories": lambda frame, _: frame.assign(
-        **{name: frame[name].astype("category") for name in frame if not _is_number(frame[name])}
-    ),
+    "pandas with categories": lambda frame, _: with_categories(frame),
     "Dask DataFrame": lambda frame, _: dd.from_pandas(frame, npartitions=3),
     "Polars": lambda frame, _: pl.from_pandas(frame),
     "Polars, lazy": lambda frame, _: pl.from_pandas(frame).lazy(),
@@ -88,7 +85,3 @@ FRAMES = {
     "xarray Dataset": lambda frame, _: xr.Dataset.from_dataframe(frame).chunk({"index": 150}),
 }
 TABLES = {**FILES, **FRAMES}
-
-
-def _is_number(column):
-    return pd.api.types.is_numeric_dtype(column)

@@ -96,40 +96,34 @@ TEXTS: dict[str, str | bytes] = {
 }
 
 
-def _columns(**values: Any) -> Callable[[Path], None]:
-    """Return what writes columns as a Parquet file."""
-    return lambda path: parquet.write_table(pyarrow.table(values), path)
-
-
 LABELS = pyarrow.array(["x", "y"])
+
+
+def _columns(**values: Any) -> Callable[[Path], None]:
+    """Return what writes columns as a Parquet file; of None there is none."""
+    columns = {"a": [1.5, 2.5], "b": [1, 2], "label": LABELS, **values}
+    table = pyarrow.table({name: own for name, own in columns.items() if own is not None})
+    return lambda path: parquet.write_table(table, path)
+
+
 TABLES: dict[str, Callable[[Path], None]] = {
-    "plain.parquet": _columns(a=[1.5, 2.5], b=[3.0, 4.0], label=LABELS),
-    "small-kinds.parquet": _columns(
-        a=np.array([1, 2], np.int8), b=np.array([3, 4], np.float32), label=LABELS
-    ),
-    "wide-integers.parquet": _columns(a=[WIDE, WIDE + 2], b=[1, 2], label=LABELS),
-    "mixed-kinds.parquet": _columns(
-        a=np.array([1, 2], np.int32), b=np.array([3, 4], np.float32), label=LABELS
-    ),
-    "booleans.parquet": _columns(a=[True, False], b=[1, 2], label=[True, False]),
-    "missing.parquet": _columns(a=[1.5, None], b=[1, 2], label=LABELS),
-    "nan.parquet": _columns(a=[1.5, math.nan], b=[1, 2], label=LABELS),
-    "missing-label.parquet": _columns(a=[1.5, 2.5], b=[1, 2], label=["x", None]),
-    "nan-label.parquet": _columns(a=[1.5, 2.5], b=[1, 2], label=[0.0, math.nan]),
-    "text.parquet": _columns(a=["u", "v"], b=[1, 2], label=LABELS),
-    "dictionary.parquet": _columns(
-        a=pyarrow.array(["u", "v"]).dictionary_encode(), b=[1, 2], label=LABELS
-    ),
-    "decimals.parquet": _columns(
-        a=pyarrow.array([1, 2], pyarrow.decimal128(9, 2)), b=[1, 2], label=LABELS
-    ),
-    "dates.parquet": _columns(
-        a=pyarrow.array([0, 1], pyarrow.timestamp("s")), b=[1, 2], label=LABELS
-    ),
-    "lists.parquet": _columns(a=[[1], [2]], b=[1, 2], label=LABELS),
-    "label-floats.parquet": _columns(a=[1.5, 2.5], b=[1, 2], label=[0.0, 1.0]),
-    "no-rows.parquet": _columns(a=pyarrow.array([], pyarrow.float64()), label=LABELS[:0]),
-    "no-features.parquet": _columns(label=LABELS),
+    "plain.parquet": _columns(b=[3.0, 4.0]),
+    "small-kinds.parquet": _columns(a=np.array([1, 2], "i1"), b=np.array([3, 4], "f4")),
+    "wide-integers.parquet": _columns(a=[WIDE, WIDE + 2]),
+    "mixed-kinds.parquet": _columns(a=np.array([1, 2], "i4"), b=np.array([3, 4], "f4")),
+    "booleans.parquet": _columns(a=[True, False], label=[True, False]),
+    "missing.parquet": _columns(a=[1.5, None]),
+    "nan.parquet": _columns(a=[1.5, math.nan]),
+    "missing-label.parquet": _columns(label=["x", None]),
+    "nan-label.parquet": _columns(label=[0.0, math.nan]),
+    "text.parquet": _columns(a=["u", "v"]),
+    "dictionary.parquet": _columns(a=pyarrow.array(["u", "v"]).dictionary_encode()),
+    "decimals.parquet": _columns(a=pyarrow.array([1, 2], pyarrow.decimal128(9, 2))),
+    "dates.parquet": _columns(a=pyarrow.array([0, 1], pyarrow.timestamp("s"))),
+    "lists.parquet": _columns(a=[[1], [2]]),
+    "label-floats.parquet": _columns(label=[0.0, 1.0]),
+    "no-rows.parquet": _columns(a=pyarrow.array([], pyarrow.float64()), b=None, label=LABELS[:0]),
+    "no-features.parquet": _columns(a=None, b=None),
     "damaged.parquet": lambda path: path.write_bytes(b"PAR1 nothing"),
 }
 

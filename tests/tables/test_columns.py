@@ -27,14 +27,10 @@ from daskls.sources.files import TEXT_BLOCK_NBYTES
 from daskls.sources.formats import open_source
 from daskls.sources.scan import scan_table
 
-PARAMS = {
-    **{**PAPERS, "cell_size": 300, "cv": 2, "random_state": 0},
-    **{"C": [1.0, 10.0], "gamma": [0.5, 2.0]},
-}
+PARAMS = {**PAPERS, "cell_size": 300, "C": 10.0, "gamma": 0.5, "random_state": 0}
 
 
 def make_frame(n_rows=600, seed=0):
-    """Return rows of every kind: numbers, true and false, categories, with and without gaps."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -52,13 +48,11 @@ def make_frame(n_rows=600, seed=0):
 
 
 TRAIN, TEST = make_frame(), make_frame(200, 1)
-PLAIN = TRAIN[["income", "color", "kind"]]
 CODED = ["age", "age is missing", "member", "color=blue", "color=green", "color=red"]
 CODED += ["city=Bern", "city=Oslo", "city is missing", "income"]
 
 
 def by_hand(frame, median):
-    """Return the features as pandas makes them."""
     return np.column_stack(
         [
             frame.age.fillna(median),
@@ -99,11 +93,9 @@ def test_features_are_what_pandas_makes_of_the_columns(trained, tmp_path):
     np.testing.assert_array_equal(trained.decision_function(TEST), same.decision_function(X))
     assert trained.score(TEST) == same.score(X, TEST.kind.to_numpy())
     # A text file has no types, and gives the same model.
-    model, queries = (
-        fitted(write(TRAIN, tmp_path / "1.csv"), "kind"),
-        write(TEST, tmp_path / "2.csv"),
-    )
+    model = fitted(write(TRAIN, tmp_path / "1.csv"), "kind")
     assert model.table_ == trained.table_
+    queries = write(TEST, tmp_path / "2.csv")
     assert model.predict(queries).tolist() == trained.predict(TEST).tolist()
     # The encoding is JSON in the model.
     trained.save(tmp_path / "m")
@@ -129,21 +121,17 @@ def test_medians_are_of_the_same_rows_however_they_are_dealt():
     assert scan(frame[:1000], seed=3).columns[0].fill == frame.a[:1000].median()
 
 
-# Missing values and unknown categories
-
-
 def test_missing_values_may_be_refused(tmp_path):
     row = int(TRAIN.age.isna().argmax())
-    for source in (TRAIN, write(TRAIN, tmp_path / "train.csv")):
-        with pytest.raises(DataError, match=rf"'age' has a missing value in row {row}, .*median"):
-            fitted(source, "kind", missing="refuse")
-    # In queries.
     strict = fitted(TRAIN.dropna(), "kind", missing="refuse")
     gap = make_frame(200, 1).fillna({"age": 30.0, "city": "Bern"})
     gap.loc[5, "color"] = None
-    for source in (gap, write(gap, tmp_path / "gap.csv"), dd.from_pandas(gap, npartitions=3)):
+    lazily = dd.from_pandas(gap, npartitions=3)
+    for train, queries in ((TRAIN, gap), (write(TRAIN, tmp_path / "t.csv"), lazily)):
+        with pytest.raises(DataError, match=rf"'age' has a missing value in row {row}, .*median"):
+            fitted(train, "kind", missing="refuse")
         with pytest.raises(DataError, match=r"'color' has a missing value in row 5 "):
-            np.asarray(strict.predict(source))
+            np.asarray(strict.predict(queries))
 
 
 def test_queries_may_lack_what_training_rows_had(tmp_path):
@@ -194,24 +182,16 @@ def test_a_client_is_warned_of_what_its_workers_read(one_worker):
     assert "in 'color' ('violet' in row 0" in str(told[0].message)
 
 
-# Categories
-
-
-def test_features_of_one_name_are_refused():
-    frame = PLAIN.rename(columns={"income": "color=red"})
-    with pytest.raises(DataError, match="two columns become the feature 'color=red'"):
-        fitted(frame, "kind")
-
-
-# Doors
-
-
-def test_options_of_tables_are_refused_for_arrays(tmp_path):
+def test_features_of_one_name_and_options_of_tables_for_arrays_are_refused(tmp_path):
     X, y = by_hand(TRAIN, 0.0), TRAIN.kind.to_numpy()
-    with pytest.raises(ParameterError, match="no effect on an array"):
-        fitted(X, y, unknown="error")
-    with pytest.raises(ParameterError, match="missing is 'mean'"):
-        fitted(TRAIN, "kind", missing="mean")
+    twice = TRAIN[["income", "color", "kind"]].rename(columns={"income": "color=red"})
+    for given, options, kind, words in (
+        ((twice, "kind"), {}, DataError, "two columns become the feature 'color=red'"),
+        ((X, y), {"unknown": "error"}, ParameterError, "no effect on an array"),
+        ((TRAIN, "kind"), {"missing": "mean"}, ParameterError, "missing is 'mean'"),
+    ):
+        with pytest.raises(kind, match=words):
+            fitted(*given, **options)
     group = zarr.create_group(tmp_path / "rows.zarr")
     group.create_array("X", data=X)
     group.create_array("y", data=(y == "buys").astype(int))

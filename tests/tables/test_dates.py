@@ -1,5 +1,7 @@
 """Dates: what becomes of them, against pandas, in any container, unit and spelling."""
 
+import re
+
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -25,7 +27,6 @@ def drawn_dates(seed, n=60, zone=None, unit="ns", every="17h"):
 
 
 def by_hand(dates):
-    """Return the features of dates without gaps, all of whose parts differ."""
     seconds = [when.timestamp() for when in dates]
     columns = [np.array(seconds)]
     for part in PARTS:
@@ -131,8 +132,7 @@ def test_a_query_may_spell_its_dates_in_another_way_or_is_refused():
 @pytest.mark.parametrize("day", ["30.02.2020", "02-30-2020", "2021/11/31"])
 @pytest.mark.always
 def test_days_that_no_month_has_are_no_dates(day):
-    mark = next(mark for mark in "./-" if mark in day)
-    first = mark.join("28" if part in ("30", "31") else part for part in day.split(mark))
+    first = re.sub("3[01]", "28", day)
     encoder, _ = features(frame_of(pd.Series([first, first, None])))
     assert encoder.table_.columns[0].kind == "date"
     with pytest.raises(DataError, match=f"'when' holds '{day}' in row 1"):

@@ -90,7 +90,6 @@ class Drawn:
 
 
 def as_files(frame, drawn, ending):
-    """Write a DataFrame as parts; return their folder."""
     folder = drawn.path("parts")
     folder.mkdir()
     for i, (a, b) in enumerate(drawn.cuts(len(frame), least=1)):
@@ -141,7 +140,6 @@ def as_dask(values, drawn):
 
 
 def as_array(X, drawn):
-    """Return numbers as a Dask array, in chunks that are drawn."""
     chunks = [tuple(b - a for a, b in drawn.cuts(len(X)))]
     if X.ndim == 2:
         chunks.append(int(drawn.rng.integers(1, X.shape[1] + 1)))
@@ -197,7 +195,6 @@ def draw_table(rng, columns, labels, index):
 
 
 def check_answers(found, labels):
-    """Compare answers with labels, in order; lazy ones say how many they are beforehand."""
     if isinstance(found, da.Array):
         assert len(found) == len(labels)
         found = found.compute()
@@ -233,12 +230,8 @@ def examples(check, *n_examples, **drawn):
     return test
 
 
-def of_names(names):
-    return st.sampled_from(list(names))
-
-
 SEEDS = st.integers(0, 2**20)
-TABLE = {"labels": of_names(LABELS), "index": of_names(INDEXES), "seed": SEEDS}
+TABLE = {"labels": st.sampled_from([*LABELS]), "index": st.sampled_from([*INDEXES]), "seed": SEEDS}
 
 
 def training(what, labels, index, seed):
@@ -264,23 +257,25 @@ def training(what, labels, index, seed):
             table = dask.persist(*table) if rng.random() < 0.5 else table
         else:
             name, of_labels = kind.split(" and ")
-            X, text = X.to_numpy(float), np.asarray(y.astype(str))
-            Y = {"NumPy": lambda: text, "array": lambda: as_array(text, drawn)}
-            Y["series"] = lambda: as_dask(pd.Series(text, name="t"), drawn)
-            table = ARRAYS[name](X, drawn), Y[of_labels]()
+            X, own = X.to_numpy(float), np.asarray(y.astype(str))
+            if of_labels == "series":
+                own = as_dask(pd.Series(own, name="t"), drawn)
+            table = ARRAYS[name](X, drawn), as_array(own, drawn) if of_labels == "array" else own
         model.fit(*table)
         check_answers(model.predict(X), y)
         assert model.score(*table) == 1
 
 
-ANY, ONLY_NUMBERS = (st.lists(of_names(kinds), max_size=3) for kinds in (COLUMNS, NUMBERS))
+ANY, ONLY_NUMBERS = (
+    st.lists(st.sampled_from([*kinds]), max_size=3) for kinds in (COLUMNS, NUMBERS)
+)
 MIXED = [f"{X} and {y}" for X in ARRAYS for y in ("NumPy", "array", "series")]
 TRAINED = st.one_of(
-    st.tuples(of_names(TABLES), ANY),
-    st.tuples(of_names(["Dask, apart", "Dask, columns"]), ANY),
-    st.tuples(of_names(MIXED), ONLY_NUMBERS),
+    st.tuples(st.sampled_from([*TABLES]), ANY),
+    st.tuples(st.sampled_from(["Dask, apart", "Dask, columns"]), ANY),
+    st.tuples(st.sampled_from([*MIXED]), ONLY_NUMBERS),
 )
-test_training_rows_keep_their_labels = examples(training, 15, 300, what=TRAINED, **TABLE)
+test_training_rows_keep_their_labels = examples(training, 15, 150, what=TRAINED, **TABLE)
 
 
 def queries(what, seed, model_seed):
@@ -304,9 +299,11 @@ def queries(what, seed, model_seed):
             check_answers(zarr.open_array(path)[:], labels)
 
 
-ASKED = st.one_of(*(st.tuples(of_names(own), st.just(own is ARRAYS)) for own in (TABLES, ARRAYS)))
+ASKED = st.one_of(
+    *(st.tuples(st.sampled_from([*own]), st.just(own is ARRAYS)) for own in (TABLES, ARRAYS))
+)
 test_answers_come_in_the_order_of_rows = examples(
-    queries, 20, 500, what=ASKED, seed=SEEDS, model_seed=st.integers(0, 29)
+    queries, 20, 250, what=ASKED, seed=SEEDS, model_seed=st.integers(0, 29)
 )
 
 
@@ -337,10 +334,10 @@ def beside(kind, columns, labels, index, held, estimator, seed):
 test_labels_beside_a_frame_are_those_of_a_column = examples(
     beside,
     16,
-    60,
-    kind=of_names(IN_MEMORY),
-    columns=st.lists(of_names([*COLUMNS, *MORE_COLUMNS]), max_size=4),
-    held=of_names(BESIDE),
-    estimator=of_names(["VoronoiSVC", "KernelKNNClassifier"]),
+    40,
+    kind=st.sampled_from([*IN_MEMORY]),
+    columns=st.lists(st.sampled_from([*COLUMNS, *MORE_COLUMNS]), max_size=4),
+    held=st.sampled_from([*BESIDE]),
+    estimator=st.sampled_from(["VoronoiSVC", "KernelKNNClassifier"]),
     **TABLE,
 )

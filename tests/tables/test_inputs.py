@@ -22,16 +22,12 @@ from tables.containers import FILES, FRAMES, csv
 import daskls
 from daskls.datasets import convert
 
-PARAMS = {
-    **{**PAPERS, "cell_size": 300, "cv": 2, "random_state": 0},
-    **{"C": [1.0, 10.0], "gamma": [20.0, 80.0]},
-}
+PARAMS = {**PAPERS, "cell_size": 200, "C": 10.0, "gamma": 20.0, "random_state": 0}
 SMALL = as_options(**PARAMS)
 FEATURES = ["east", "north", "level"]
 
 
 def make_frame(n_rows, seed):
-    """Return rows of numbers, and text that only a curve in the plane tells apart."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"east": rng.random(n_rows), "north": rng.random(n_rows)})
     frame["level"] = rng.integers(0, 3, n_rows)
@@ -40,12 +36,11 @@ def make_frame(n_rows, seed):
     return frame
 
 
-TRAIN, TEST = make_frame(700, 0), make_frame(200, 1)
+TRAIN, TEST = make_frame(450, 0), make_frame(150, 1)
 
 
 @pytest.fixture(scope="module")
 def by_numpy():
-    """Return the labels that the route through NumPy gives to the test rows, and its score."""
     model = daskls.VoronoiSVC(**PARAMS).fit(numbers(TRAIN), TRAIN.kind.to_numpy())
     return model.predict(numbers(TEST)), model.score(numbers(TEST), TEST.kind.to_numpy())
 
@@ -56,7 +51,7 @@ def numbers(frame, _=None):
 
 def codes(frame):
     """Return labels as numbers, for formats that hold nothing else."""
-    return (frame.kind == "forest").to_numpy().astype(int)
+    return (frame.kind == "forest").to_numpy(int)
 
 
 def npz(frame, folder):
@@ -65,7 +60,10 @@ def npz(frame, folder):
 
 
 def npy(frame, folder):
-    np.save(folder / "rows.npy", np.column_stack([numbers(frame), codes(frame)]))
+    np.save(
+        folder / "rows.npy",
+        np.column_stack([numbers(frame), codes(frame)]),
+    )
     return folder / "rows.npy"
 
 
@@ -115,7 +113,6 @@ MOVED = "CSV, columns in another order"
 
 
 def label_of(name, frame):
-    """Return what `fit` and `score` take as labels."""
     if name in ARRAYS:
         return frame.kind.to_numpy()
     if name == ".npy":
@@ -146,10 +143,7 @@ def queries_of(name, test):
 
 def check_answers(name, answers, by_numpy):
     wanted = (by_numpy[0] == "forest").astype(int) if name in CODED else by_numpy[0]
-    if name == MOVED:
-        assert (answers == wanted).mean() > 0.98
-    else:
-        assert answers.tolist() == wanted.tolist()
+    assert (answers == wanted).mean() >= (0.98 if name == MOVED else 1)
 
 
 def check_score(name, score, by_numpy):
@@ -226,13 +220,10 @@ def test_a_model_of_numpy_answers_tables_and_zarr_arrays(source, tmp_path, by_nu
     assert "is not a daskls data set" in run(*fit, code=1).stderr
 
 
-# The page
-
 PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
 
 
 def rows_below(heading):
-    """Return the cells of the table below a heading of the page."""
     lines = PAGE.split(f"{heading}\n", 1)[1].split("\n## ")[0].splitlines()
     table = [line.strip("|").split("|") for line in lines if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in table[2:]]
@@ -245,44 +236,38 @@ def test_the_page_lists_what_is_tested():
 
 
 def table(**columns):
-    """Return a small table with labels."""
     return pd.DataFrame({"a": np.arange(80.0), "kind": [0, 1] * 40}).assign(**columns)
-
-
-def spreadsheet(folder):
-    (folder / "rows.xlsx").touch()
-    return folder / "rows.xlsx"
 
 
 GAP = [None, *[1.0] * 79]
 CODES = np.arange(80) % 2
 NESTED = xr.Dataset({"a": (("r", "c"), np.ones((80, 2))), "kind": (("r",), CODES)})
+WIDE = "a scipy sparse matrix whose dense rows take more than half of the free memory"
 # What `fit` is given, by its name in docs/data.md.
 REFUSED = {
-    "numbers with commas that may be decimal, or not": lambda _: (table(a="1,000"), "kind"),
-    'missing values, with `missing="refuse"`': lambda _: (table(b=GAP), "kind"),
-    "a missing label": lambda _: (table(kind=GAP), "kind"),
-    "no label named, nor of a usual name": lambda _: (table(), None),
-    "a label column that is not there": lambda _: (table(), "sort"),
-    "one label for all rows": lambda _: (table(kind=1), "kind"),
-    "two columns of one name": lambda _: (pd.concat([table(), table()], axis=1), "kind"),
-    "a file of another suffix": lambda folder: (spreadsheet(folder), "kind"),
-    "a scipy sparse matrix whose dense rows take more than half of the free memory": lambda _: (
-        scipy.sparse.eye(10**7, format="csr"),
-        CODES,
-    ),
-    "a dict, a generator": lambda _: ({"a": CODES}, CODES),
-    "an xarray Dataset of several dimensions": lambda _: (NESTED, "kind"),
+    "numbers with commas that may be decimal, or not": (table(a="1,000"), "kind"),
+    'missing values, with `missing="refuse"`': (table(b=GAP), "kind"),
+    "a missing label": (table(kind=GAP), "kind"),
+    "no label named, nor of a usual name": (table(), None),
+    "a label column that is not there": (table(), "sort"),
+    "one label for all rows": (table(kind=1), "kind"),
+    "two columns of one name": (pd.concat([table(), table()], axis=1), "kind"),
+    "a file of another suffix": ("rows.xlsx", "kind"),
+    WIDE: (scipy.sparse.eye(10**7, format="csr"), CODES),
+    "a dict, a generator": ({"a": CODES}, CODES),
+    "an xarray Dataset of several dimensions": (NESTED, "kind"),
 }
 
 
-def test_the_page_prints_the_sentence_of_what_is_refused(tmp_path):
+def test_the_page_prints_the_sentence_of_what_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("rows.xlsx").touch()
     sentences = dict(rows_below("## What is refused"))
     assert set(sentences) == set(REFUSED)
     for name, given in REFUSED.items():
         options = {"missing": "refuse"} if "refuse" in name else {}
         with pytest.raises(daskls.DataError) as told:
-            daskls.VoronoiSVC().fit(*given(tmp_path), **options)
+            daskls.VoronoiSVC().fit(*given, **options)
         said = " ".join(str(told.value).split())
         parts = [part.strip() for part in sentences[name].strip("`").split("...")]
         assert re.search(".*".join(map(re.escape, parts)), said), said

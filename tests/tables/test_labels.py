@@ -32,19 +32,12 @@ def write(frame, path):
     return path
 
 
-# Marks among numbers of a text file, by the number of other values and the number of rows.
-MARKS = {
-    "of many": (["?"], 20 + np.arange(400) % 200, r"holds .*where '\?' stands for a missing"),
-    "several": (
-        ["?", "-"],
-        np.arange(400) % 30,
-        r"holds .* '-', '\?'; where '-' stands for a missing",
-    ),
-}
-
-
 def test_marks_of_missing_values_among_numbers_are_told(tmp_path):
-    for what, (marks, values, words) in MARKS.items():
+    """By the number of other values and the number of rows."""
+    for marks, values, words in (
+        (["?"], 20 + np.arange(400) % 200, r"holds .*where '\?' stands for a missing"),
+        (["?", "-"], np.arange(400) % 30, r"holds .* '-', '\?'; where '-' stands for a missing"),
+    ):
         # Above all others they would be a line of units.
         ages = [*map(str, values), *marks]
         frame = pd.DataFrame({"age": ages, "kind": np.arange(len(ages)) % 2})
@@ -52,8 +45,7 @@ def test_marks_of_missing_values_among_numbers_are_told(tmp_path):
             TableEncoder("kind").fit(write(frame, tmp_path / "rows.csv"))
         # A frame tells numbers from text, so that text is meant as categories.
         (age,) = TableEncoder("kind").fit(frame).table_.columns
-        is_many = what == "of many"
-        assert age.kind == "statistics" if is_many else len(age.categories) == len({*ages})
+        assert age.kind == "statistics" if marks == ["?"] else len(age.categories) == len({*ages})
 
 
 # On the command line a warning is a line, not an error as elsewhere in the tests.
@@ -108,30 +100,24 @@ def test_weights_are_those_of_the_numpy_route(container, tmp_path):
 
 @pytest.fixture(scope="module")
 def models():
-    X = SCORED[["a", "b"]]
+    X, svr = SCORED[["a", "b"]], daskls.VoronoiSVR(**PARAMS)
     return {
-        "t": (VoronoiSVC(**PARAMS).fit(X.assign(t=SCORED.t), "t"), accuracy_score),
-        "v": (daskls.VoronoiSVR(**PARAMS).fit(X.assign(v=SCORED.v), "v"), r2_score),
+        "t": (fitted(X.assign(t=SCORED.t), "t"), accuracy_score),
+        "v": (svr.fit(X.assign(v=SCORED.v), "v"), r2_score),
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "container"),
-    [
-        *(("t", name) for name in ("CSV", "pandas", "Dask DataFrame")),
-        ("v", "CSV"),
-    ],
-)
-def test_a_score_is_weighed_by_a_column_or_an_array(kind, container, models, tmp_path):
-    model, measure = models[kind]
-    label, rows = model.table_.label, TABLES[container](SCORED, tmp_path)
-    answers = np.asarray(model.predict(rows))
-    wanted = measure(SCORED[label], answers, sample_weight=SCORED.w)
-    assert abs(wanted - measure(SCORED[label], answers)) > 0.05
-    zarr.save_array(tmp_path / "w.zarr", SCORED.w.to_numpy())
-    own = SCORED.w.to_numpy()
-    for weight in ("w", own, da.from_array(own, chunks=70), SCORED.w, str(tmp_path / "w.zarr")):
-        assert model.score(rows, label, sample_weight=weight) == pytest.approx(wanted, abs=1e-9)
+@pytest.mark.parametrize("container", ["CSV", "pandas", "Dask DataFrame"])
+def test_a_score_is_weighed_by_a_column_or_an_array(container, models, tmp_path):
+    own, rows = SCORED.w.to_numpy(), TABLES[container](SCORED, tmp_path)
+    zarr.save_array(tmp_path / "w.zarr", own)
+    for label, (model, measure) in models.items():
+        answers = np.asarray(model.predict(rows))
+        wanted = measure(SCORED[label], answers, sample_weight=SCORED.w)
+        assert abs(wanted - measure(SCORED[label], answers)) > 0.05
+        for weight in ("w", own, da.from_array(own, chunks=70), SCORED.w, str(tmp_path / "w.zarr")):
+            score = model.score(rows, label, sample_weight=weight)
+            assert score == pytest.approx(wanted, abs=1e-9)
 
 
 WRONG = [
@@ -164,9 +150,8 @@ KINDS = {
 
 
 def assert_same(model, wanted):
-    np.testing.assert_array_equal(
-        model.decision_function(INDEXED), wanted.decision_function(INDEXED)
-    )
+    values = (own.decision_function(INDEXED) for own in (model, wanted))
+    np.testing.assert_array_equal(*values)
 
 
 def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):

@@ -19,7 +19,6 @@ SMALL = {"cell_size": 200, "C": 1.0, "gamma": 1.0, "random_state": 0}
 
 
 def frames(*columns, name="c"):
-    """Return parts of a table, whose column ``name`` is given for each."""
     return [
         pd.DataFrame({"x": RNG.random(N), "c": "a", "t": np.arange(N) % 2, name: values})
         for values in columns
@@ -45,18 +44,16 @@ def as_dask(parts, folder):
     return dd.from_delayed(delayed, meta=parts[0][:0], verify_meta=False)
 
 
-TYPED = [as_parquet, as_dask]
-IDS = ["Parquet", "Dask"]
+typed = pytest.mark.parametrize("write", [as_parquet, as_dask], ids=["Parquet", "Dask"])
 
 
 def features(encoder, table, folder):
-    """Return all rows of a table as features."""
     if isinstance(table, dd.DataFrame):
         return encoder.transform(table).compute()
     return encoder.to_zarr(table, folder / "features").X[:]
 
 
-@pytest.mark.parametrize("write", [*TYPED, as_csv], ids=[*IDS, "CSV"])
+@pytest.mark.parametrize("write", [as_parquet, as_dask, as_csv])
 @pytest.mark.parametrize("step", [1, -1])
 def test_numbers_become_the_categories_of_the_text_in_another_part(write, step, tmp_path):
     parts = frames(pd.Series(CODES, dtype="int8"), GAPS, WORDS)[::step]
@@ -68,7 +65,7 @@ def test_numbers_become_the_categories_of_the_text_in_another_part(write, step, 
     np.testing.assert_array_equal(features(encoder, table, tmp_path)[:, 1:], wanted)
 
 
-@pytest.mark.parametrize("write", TYPED, ids=IDS)
+@typed
 def test_a_whole_number_is_one_category_in_any_spelling_of_a_query(write, tmp_path):
     parts = frames(CODES, WORDS)
     y = np.concatenate([parts[0].c.astype(str), WORDS.str.removesuffix(".0")]) == "2"
@@ -84,31 +81,28 @@ def test_a_whole_number_is_one_category_in_any_spelling_of_a_query(write, tmp_pa
     assert model.predict(tmp_path / "query.csv").tolist() == (CODES == 2).tolist()
 
 
-@pytest.mark.parametrize("write", TYPED, ids=IDS)
-@pytest.mark.parametrize(
-    ("one", "two", "kind"),
-    [
-        (CODES, GAPS, "number"),
-        (CODES.astype("int8"), CODES.astype("float32"), "number"),
-        ([None] * N, CODES, "number"),
-        ([np.nan] * N, WORDS, "category"),
-        (CODES == 1, ["True", "False"] * (N // 2), "flag"),
-        (CODES == 1, [None, True] * (N // 2), "flag"),
-        (pd.Series(WORDS, dtype="category"), WORDS, "category"),
-    ],
-)
-def test_parts_of_one_kind_are_one_column_in_either_order(one, two, kind, write, tmp_path):
-    found = []
-    for i, parts in enumerate((frames(one, two), frames(two, one))):
-        table = write(parts, tmp_path / f"{i}")
-        found.append(TableEncoder("t").fit(table).table_.columns[1])
-    assert found[0] == found[1]
-    assert found[0].kind == kind
+ONE_KIND = [
+    (CODES, GAPS, "number"),
+    (CODES.astype("int8"), CODES.astype("float32"), "number"),
+    ([None] * N, CODES, "number"),
+    ([np.nan] * N, WORDS, "category"),
+    (CODES == 1, ["True", "False"] * (N // 2), "flag"),
+    (CODES == 1, [None, True] * (N // 2), "flag"),
+    (pd.Series(WORDS, dtype="category"), WORDS, "category"),
+]
 
 
-@pytest.mark.parametrize("write", TYPED, ids=IDS)
-def test_parts_that_were_downcast_keep_the_values_of_the_others(write, tmp_path):
+@typed
+def test_parts_of_one_kind_are_one_column_in_either_order(write, tmp_path):
+    for i, (one, two, kind) in enumerate(ONE_KIND):
+        found = []
+        for order, own in enumerate(((one, two), (two, one))):
+            table = write(frames(*own), tmp_path / f"{i}-{order}")
+            found.append(TableEncoder("t").fit(table).table_.columns[1])
+        assert found[0] == found[1]
+        assert found[0].kind == kind
     large = CODES.astype("int64") * 10**8 + 1
+    # Those that were downcast keep the values of the others.
     for small, wide in ((CODES.astype("int8"), large), (CODES.astype("float32"), large / 7)):
         parts = [part.assign(x=np.float32(0.5)) for part in frames(small, wide)]
         folder = tmp_path / small.dtype.name
@@ -137,7 +131,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("write", TYPED, ids=IDS)
+@typed
 def test_types_that_no_text_joins_and_labels_of_two_types_are_refused(write, tmp_path):
     model = daskls.VoronoiSVC(**SMALL).fit(frames(CODES, name="t")[0], "t")
     for i, (name, one, two, types) in enumerate(REFUSED):
@@ -150,7 +144,7 @@ def test_types_that_no_text_joins_and_labels_of_two_types_are_refused(write, tmp
                 model.score(table)
 
 
-@pytest.mark.parametrize("write", TYPED, ids=IDS)
+@typed
 def test_a_part_without_rows_has_any_type(write, tmp_path):
     parts = frames(CODES, WORDS)
     empty = parts[0][:0].astype({"x": object, "c": float, "t": object})

@@ -1,13 +1,15 @@
 """Numbers as people write them, and blanks among numbers: Python's own parsing is the oracle."""
 
 import re
-from itertools import pairwise
+from itertools import pairwise, product
 
+import hypothesis
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import strategies as st
 
 import daskls
 from daskls import DataError, TableEncoder
@@ -15,9 +17,6 @@ from daskls.sources.base import TableOptions, TableSource
 from daskls.sources.encoding import ColumnEncoding, TableEncoding, UnseenCounts
 from daskls.sources.scan import scan_table
 from daskls.sources.signs import with_numbers
-
-hypothesis = pytest.importorskip("hypothesis")
-st = hypothesis.strategies
 
 few = hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
 BLANKS = [None, "", " ", "\t ", "\u00a0"]
@@ -27,7 +26,6 @@ COMMAS = re.compile(r"\d+(,\d*)?|[1-9]\d{0,2}(\.\d{3})+(,\d*)?")
 
 
 def table_of(values, cuts=(), *, is_typed=True):
-    """Return a table of one column, in batches that end at some rows."""
     bounds = [0, *sorted(cut for cut in cuts if cut < len(values)), len(values)]
     batches = [pa.table({"a": pa.array(values[a:b], pa.string())}) for a, b in pairwise(bounds)]
     return TableSource("t", batches[0].schema, lambda _: iter(batches), is_typed=is_typed)
@@ -46,7 +44,6 @@ def column_or_error(*given, **options):
 
 
 def coded(column, values):
-    """Return what a column's encoding makes of values."""
     return TableEncoding((column,)).encode(pa.table({"a": values}), 0, UnseenCounts())
 
 
@@ -94,10 +91,6 @@ def written(draw):
     ), sign
 
 
-def columns_of_hands():
-    return st.lists(written(), min_size=1, max_size=8)
-
-
 def oracle(values):
     """Return the sign and the numbers of text that can be read in one way only; else None."""
     signs, is_telling, are_both = set(), False, True
@@ -115,10 +108,15 @@ def oracle(values):
     return signs.pop(), [float(re.sub(r"[^\d.-]", "", text)) for text, _ in values]
 
 
+def check_numbers(column, texts, sign, numbers):
+    assert (column.kind, column.sign, column.usual) == ("number", sign, float(np.median(numbers)))
+    np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers)
+
+
 @hypothesis.settings(few, max_examples=100)
 @hypothesis.given(
     st.one_of(
-        columns_of_hands(),
+        st.lists(written(), min_size=1, max_size=8),
         st.sampled_from(["", "$", "€", "%"]).flatmap(
             lambda sign: st.lists(
                 written().filter(lambda own: own[1] == sign), min_size=4, max_size=9
@@ -135,30 +133,22 @@ def test_numbers_with_signs_are_read_where_one_reading_is_certain(values, cuts, 
     if wanted is None:
         assert "numbers with commas" in column if isinstance(column, str) else column.sign is None
         return
-    sign, numbers = wanted
-    assert (column.kind, column.sign, column.usual) == ("number", sign, float(np.median(numbers)))
-    np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers)
-
-
-def swapped(text):
-    """Return a number with commas for points, and points for commas."""
-    return text.translate(str.maketrans(",.", ".,"))
+    check_numbers(column, texts, *wanted)
 
 
 def oracle_of_commas(values):
     """Return the sign and the numbers of text that can be read by decimal commas only."""
-    if not all(COMMAS.fullmatch(re.sub(r"[-\s$€%₹]", "", text)) for text, _ in values):
-        return None
     bare = [re.sub(r"[-\s$€%₹]", "", text) for text, _ in values]
+    if not all(map(COMMAS.fullmatch, bare)):
+        return None
     tells = any(
         own.count(".") > 1 or (("," in own or ("." in own and sign)) and not POINTS.fullmatch(own))
         for own, (_, sign) in zip(bare, values, strict=True)
     )
     if not tells or len({sign for _, sign in values}) > 1:
         return None
-    minus = [-1.0 if "-" in text else 1.0 for text, _ in values]
-    numbers = [float(own.replace(".", "").replace(",", ".")) for own in bare]
-    return "," + values[0][1], [a * b for a, b in zip(minus, numbers, strict=True)]
+    points = [re.sub(r"[^\d,-]", "", text).replace(",", ".") for text, _ in values]
+    return "," + values[0][1], [float(own) for own in points]
 
 
 @hypothesis.settings(few)
@@ -171,23 +161,19 @@ def oracle_of_commas(values):
 )
 def test_numbers_with_decimal_commas_are_read_where_that_is_certain(values, n_points, cuts):
     """The first values may be written with points: then there is no reading by commas."""
-    values = [
-        (text if i < n_points % len(values) else swapped(text), sign)
-        for i, (text, sign) in enumerate(values)
-    ]
+    swapped, n = str.maketrans(",.", ".,"), n_points % len(values)
+    values = [*values[:n], *((text.translate(swapped), sign) for text, sign in values[n:])]
     texts, wanted = [text for text, _ in values], oracle_of_commas(values)
     column = column_or_error(texts, cuts, is_typed=False)
     assert column == column_or_error(texts, is_typed=False)
     if wanted is None:
         assert isinstance(column, str) or not (column.sign or "").startswith(",")
         return
-    sign, numbers = wanted
-    assert (column.kind, column.sign, column.usual) == ("number", sign, float(np.median(numbers)))
-    np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers)
+    check_numbers(column, texts, *wanted)
     # As a target or a weight it is the same.
     table = with_numbers(table_of(texts, cuts, is_typed=False), "a", "numbers")
     read = np.concatenate([batch["a"].to_numpy() for batch in table.batches(["a"])])
-    np.testing.assert_array_equal(read, numbers)
+    np.testing.assert_array_equal(read, wanted[1])
 
 
 N = 60
@@ -196,7 +182,7 @@ PRICES = pd.DataFrame(
         "price": [f"${1000 + 37.5 * i:,.2f}" for i in range(N)],
         "share": [f"{i % 9} %" for i in range(N)],
         "people": [f"{20_000 * (i + 1):,}" for i in range(N)],
-        "t": [["low", "high"][i > N // 2] for i in range(N)],
+        "t": ["low"] * (N // 2) + ["high"] * (N // 2),
     }
 )
 SMALL = {"cell_size": 200, "C": 1.0, "gamma": 5.0, "random_state": 0}
@@ -239,14 +225,13 @@ def test_blank_text_is_a_gap_of_dates_and_categories():
     assert coded(column, ["", "red"]).tolist() == [[0, 0, 1], [0, 1, 0]]
 
 
-@pytest.mark.parametrize("mark", [" ", "\u00a0", "\u202f", "'", "\u2019"])
-@pytest.mark.parametrize("end", ["", ".50", ",50"])
-def test_thousands_that_are_apart_by_what_is_no_point_are_numbers(mark, end):
+def test_thousands_that_are_apart_by_what_is_no_point_are_numbers():
     numbers = 1000 + 12_345 * np.arange(N)
-    texts = [f"{number:,}".replace(",", mark) + end for number in numbers]
-    column = column_of(texts, is_typed=False)
-    assert column.kind == "number"
-    np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers + bool(end) / 2)
+    for mark, end in product([" ", "\u00a0", "\u202f", "'", "\u2019"], ["", ".50", ",50"]):
+        texts = [f"{number:,}".replace(",", mark) + end for number in numbers]
+        column = column_of(texts, is_typed=False)
+        assert column.kind == "number"
+        np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers + bool(end) / 2)
 
 
 @pytest.mark.filterwarnings("ignore:.*left out")

@@ -26,7 +26,6 @@ KINDS = {"two": "binary", "several": "multiclass", "numbers": "continuous"}
 
 
 def drawn(kind, seed=0, with_gaps=True):
-    """Return a table of a number, a city of many values and the target y."""
     rng = np.random.default_rng(seed)
     codes = np.r_[np.arange(N_VALUES), rng.zipf(1.5, N_ROWS - N_VALUES) % N_VALUES]
     city = np.array([f"city {code}" for code in rng.permutation(codes)], object)
@@ -53,6 +52,11 @@ def features(table, found, *, of_training):
     source = open_source(table).open("y", None)
     blocks = encoded(source, found.encoding, cross_fit=cross_fit).blocks()
     return np.concatenate([X for X, _, _ in blocks])
+
+
+def in_parts(table, cuts):
+    bounds = pairwise([0, *sorted(cuts), len(table)])
+    return dd.concat([dd.from_pandas(table.iloc[a:b], npartitions=1) for a, b in bounds])
 
 
 @settings(max_examples=10, deadline=None)
@@ -96,9 +100,7 @@ def test_statistics_do_not_depend_on_the_parts(cuts, magnitude, outlier):
     table["y"] = magnitude * (table.y - 1e6)
     table.loc[5, "y"] *= outlier
     whole = scan(table, "numbers")
-    rows = [0, *sorted(cuts), N_ROWS]
-    parts = [table.iloc[a:b] for a, b in pairwise(rows)]
-    cut = scan(dd.concat([dd.from_pandas(part, npartitions=1) for part in parts]), "numbers")
+    cut = scan(in_parts(table, cuts), "numbers")
     assert cut.encoding == whole.encoding
     # Of targets of any size they are features of a usual one.
     means = np.abs(whole.encoding.columns[1].statistics)
@@ -154,12 +156,15 @@ def test_rows_of_weight_0_do_not_count():
     np.testing.assert_allclose(statistics_of[1], again.encoding.columns[1].statistics, rtol=1e-9)
 
 
-def test_a_name_of_each_row_is_left_out_and_said():
+def test_a_name_of_each_row_is_left_out_and_said_and_so_are_statistics_with_a_bound():
     table = drawn("two").assign(id=[f"row {i}" for i in range(N_ROWS)])
     with pytest.warns(UserWarning, match="left out 'id': most rows have a value of their own"):
         model = small("VoronoiSVC").fit(table, "y")
     assert not any("id" in name for name in model.feature_names_in_)
     model.predict(table.drop(columns=["y", "id"]))
+    with pytest.warns(UserWarning, match=r"left out 'city': max_false_alarm allows no statistics"):
+        model = small("VoronoiSVC", max_false_alarm=0.3).fit(table.drop(columns="id"), "y")
+    assert model.feature_names_in_.tolist() == ["a"]
 
 
 @pytest.mark.parametrize("library", ["pandas", "Dask DataFrame"])
@@ -190,7 +195,6 @@ UNITS = (
 
 
 def titles(n_rows, seed=0):
-    """Return titles of pieces that each have a worth, most titles in few rows."""
     rng = np.random.default_rng(seed)
     pieces = [rng.integers(0, len(own), n_rows) for own in (LEVELS, TRADES, UNITS)]
     worth = sum(np.cos(3 * own + place) for place, own in enumerate(pieces))
@@ -213,11 +217,9 @@ def test_text_that_shares_pieces_becomes_letters_and_new_values_have_a_place():
 @given(cuts=st.lists(st.integers(1, 1999), max_size=4), seed=st.integers(0, 99))
 def test_letters_do_not_depend_on_the_parts(cuts, seed):
     table = titles(2000)
-    rows = [0, *sorted(set(cuts)), 2000]
-    parts = [dd.from_pandas(table.iloc[a:b], npartitions=1) for a, b in pairwise(rows)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(many_values, "SAMPLED_ROWS", 500)
-        whole, cut = scan(table, "numbers", seed=seed), scan(dd.concat(parts), "numbers", seed=seed)
+        whole, cut = (scan(own, "numbers", seed=seed) for own in (table, in_parts(table, cuts)))
     assert cut.encoding == whole.encoding
     queries = table[::20]
     X = features(queries, whole, of_training=False)
@@ -235,13 +237,6 @@ def test_a_noise_filter_codes_training_rows_without_their_fold():
         for rows in ((X, y), (coded, y.to_numpy()))
     )
     np.testing.assert_array_equal(noise.keep_, same.keep_)
-
-
-def test_a_bound_on_false_alarms_uses_no_statistics():
-    table = drawn("two", with_gaps=False)
-    with pytest.warns(UserWarning, match=r"left out 'city': max_false_alarm allows no statistics"):
-        model = small("VoronoiSVC", max_false_alarm=0.3).fit(table, "y")
-    assert model.feature_names_in_.tolist() == ["a"]
 
 
 def with_gains(seed=0, n=N_ROWS, as_text=False):
@@ -272,7 +267,8 @@ def test_a_number_of_few_common_values_gets_their_statistics_besides(
     names = ["a", "gain", "gain: share of yes", "gain: log of count", "gain is missing"]
     assert found.encoding.feature_names == names
     # They are those of the same values as text.
-    of_text, found_text = with_gains(seed, as_text=True), scan(with_gains(seed, as_text=True))
+    of_text = with_gains(seed, as_text=True)
+    found_text = scan(of_text)
     for of_training in (False, True):
         own = features(given, found, of_training=of_training)
         text = features(of_text, found_text, of_training=of_training)

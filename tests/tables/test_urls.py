@@ -30,7 +30,6 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A folder of one table in several forms."""
     folder = tmp_path_factory.mktemp("served")
     ROWS.to_csv(folder / "rows.csv", index=False)
     ROWS.to_csv(folder / "rows.csv.gz", index=False)
