@@ -146,10 +146,7 @@ def mounted(folder, options):
         path.rmdir()
 
 
-REFUSALS = {
-    below_a_file: "file is in the way",
-    forbidden: "may not write",
-}
+REFUSALS = {below_a_file: "file is in the way", forbidden: "may not write"}
 
 
 def assert_one_sentence(error, where):

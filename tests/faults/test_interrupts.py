@@ -8,15 +8,7 @@ import time
 
 import psutil
 import pytest
-from support import (
-    PAPERS,
-    as_options,
-    checkers,
-    heed_interrupts,
-    python_env,
-    run_cli,
-    small_svc,
-)
+from support import PAPERS, as_options, checkers, heed_interrupts, python_env, run_cli, small_svc
 
 import daskls
 from daskls.datasets import write
@@ -105,11 +97,7 @@ def check_end(process, command):
 
 @pytest.mark.parametrize(
     ("moment", "later_s", "times"),
-    [
-        ("the first process", 0.6, 1),
-        ("both workers", 0.1, 2),
-        ("the output", 0.0, 1),
-    ],
+    [("the first process", 0.6, 1), ("both workers", 0.1, 2), ("the output", 0.0, 1)],
 )
 def test_ctrl_c_while_predict_starts_a_cluster(moment, later_s, times, folder, tmp_path):
     out = tmp_path / "out"

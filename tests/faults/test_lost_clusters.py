@@ -42,10 +42,7 @@ def cluster():
 @pytest.fixture(scope="module")
 def lasting_client():
     """Of a cluster for tests that leave it as they found it."""
-    with (
-        start_cluster(2, 1, "1GiB") as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    with start_cluster(2, 1, "1GiB") as cluster, Client(cluster, set_as_default=False) as client:
         client.wait_for_workers(2, timeout=60)
         yield client
 

@@ -10,13 +10,7 @@ import pytest
 from falks import small_falk
 from landmarks import small_landmarks
 from samplings import small_local
-from support import (
-    assert_same_model,
-    checkers,
-    path_of,
-    small_svc,
-    tiny_blocks,
-)
+from support import assert_same_model, checkers, path_of, small_svc, tiny_blocks
 from writes import remove
 
 import daskls

@@ -18,13 +18,7 @@ from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.neighborhoods.parts import read_centers
 from daskls.methods.neighborhoods.plan import SHARED_BY, neighborhood_nbytes
 from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_centers
-from daskls.neighbors.approximate import (
-    Group,
-    GroupRows,
-    build,
-    building_nbytes,
-    group_nbytes,
-)
+from daskls.neighbors.approximate import Group, GroupRows, build, building_nbytes, group_nbytes
 from daskls.neighbors.graph import GraphSearch
 from daskls.neighbors.search import find_nearest
 from daskls.records import SolverSpec

@@ -13,12 +13,7 @@ from sklearn.base import clone
 from small import set_sizes
 from support import MIB, OpenedFiles, checkers, peak, reset_peak, small_svc, start_cluster
 
-from daskls import (
-    KernelKNNClassifier,
-    LandmarkSVC,
-    NeighborSamplingSVC,
-    RandomChunkSVC,
-)
+from daskls import KernelKNNClassifier, LandmarkSVC, NeighborSamplingSVC, RandomChunkSVC
 
 # Rows of many even dimensions, which cells are not for, take the memory that is measured.
 pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")

@@ -10,15 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, from_dtype
 from small import tiny_tiles
-from support import (
-    checkers,
-    edit_header,
-    few,
-    read_header,
-    read_plain,
-    sealed,
-    small_svc,
-)
+from support import checkers, edit_header, few, read_header, read_plain, sealed, small_svc
 
 from daskls.errors import DamageError
 from daskls.store import artifact

@@ -181,7 +181,7 @@ def test_data_and_predictions_by_url(bucket_url, monkeypatch):
     model.predict_to_zarr(f"{data}/X", f"{bucket_url}-gathered")
     np.testing.assert_array_equal(find_array(f"{bucket_url}-gathered").read(0, len(X)), expected)
     assert {key.partition("/")[0] for key in Bucket(f"{bucket_url}-gathered").sizes()} == {
-        *("c", "zarr.json"),
+        *("c", "zarr.json")
     }
 
 

@@ -191,8 +191,7 @@ def test_a_bad_block_is_refused_and_not_kept(tmp_path, options, X, y, message):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"n_features": 0}, {"dtype": "U3"}, {"chunk_rows": 0}, {"feature_names": ["one"]}],
+    "options", [{"n_features": 0}, {"dtype": "U3"}, {"chunk_rows": 0}, {"feature_names": ["one"]}]
 )
 def test_bad_parameters_touch_nothing(tmp_path, options):
     arguments = {"n_features": 2, "dtype": "f4", **options}
