@@ -58,12 +58,7 @@ def setting(key, name, value):
 
 
 def at(index, value):
-    def put(values):
-        values = values.copy()
-        values[index] = value
-        return values
-
-    return put
+    return lambda values: (values := values.copy(), values.__setitem__(index, value))[0]
 
 
 def without(key, name):
@@ -95,12 +90,7 @@ def garbage(pattern, content=b"\x00" * 64):
 
 
 def linked(pattern):
-    def change(store):
-        for path in store.glob(pattern):
-            path.unlink()
-            path.symlink_to("/etc/passwd")
-
-    return change
+    return lambda s: [(p.unlink(), p.symlink_to("/etc/passwd")) for p in s.glob(pattern)]
 
 
 CHANGES = {
@@ -216,7 +206,7 @@ def ask(store):
 def check_refused(whole, folder, changes, match):
     """Fail unless each change of a model is one sentence, before memory is taken."""
     for number, change in enumerate(changes):
-        store = folder / str(number)
+        store = folder / f"{number}"
         shutil.copytree(whole, store)
         change(store)
         before = sorted(folder.rglob("*"))
