@@ -46,16 +46,13 @@ class Writes:
 
     @staticmethod
     def _hook(event, args):
+        target = None
         if event in ("os.rename", "os.link"):
             target = args[1]
         elif event == "open" and isinstance(args[2], int) and args[2] & WRITING:
             target = args[0]
-        else:
-            return
-        if not isinstance(target, (str, os.PathLike)):
-            return
-        path = os.fspath(target)
-        for watch in list(Writes._watching):
+        path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
+        for watch in list(Writes._watching) if path else ():
             if str(path).startswith(watch.folder):
                 name = path[len(watch.folder) :]
                 is_hidden = any(part.startswith(".") for part in name.split(os.sep))
