@@ -54,28 +54,30 @@ def certificates(tmp_path):
 
 
 @contextmanager
+def started(*words, **options):
+    command = [sys.executable, *map(str, words)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, text=True, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
 def by_hand(env, folder):
     """Yield the file of a scheduler, started with a worker from the command line."""
     file = folder / "scheduler.json"
     told = ("--scheduler-file", file, "--no-dashboard", "--protocol", "tls")
     scheduler = ("distributed.cli.dask_scheduler", "--port", "0", *told)
     worker = ("distributed.cli.dask_worker", "--nthreads", "1", *told)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": env, "cwd": folder}
-    started = [
-        subprocess.Popen([sys.executable, "-m", *map(str, words)], **quiet)
-        for words in (scheduler, worker)
-    ]
-    try:
+    options = {"stdout": subprocess.DEVNULL, "env": env, "cwd": folder}
+    with started("-m", *scheduler, **options), started("-m", *worker, **options):
         end = time.monotonic() + 60
         # The scheduler opens its file before it writes it.
         while not file.exists() or not file.read_text().endswith("}"):
             assert time.monotonic() < end
             time.sleep(0.1)
         yield file
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
 
 
 def test_an_encrypted_cluster_from_the_command_line(certificates, rows, expected, tmp_path):
@@ -159,20 +161,14 @@ asyncio.run(main())
 
 
 def test_a_scheduler_without_daskls_is_named():
-    quiet = {"stderr": subprocess.DEVNULL, "env": python_env(), "text": True}
-    bare = subprocess.Popen([sys.executable, "-c", BARE], stdout=subprocess.PIPE, **quiet)
-    started = [bare]
-    try:
+    with started("-c", BARE, stdout=subprocess.PIPE, env=python_env()) as bare:
         address = bare.stdout.readline().strip()
-        worker = (sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny")
-        started.append(subprocess.Popen([*worker, "--no-dashboard", "--nthreads", "1"], **quiet))
+        worker = ("-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard")
         told = rf"^The scheduler {address} cannot read the tasks .*\(.*daskls.*\).*Install daskls"
-        with Client(address, set_as_default=False) as client:
+        with (
+            started(*worker, "--nthreads", "1", env=python_env()),
+            Client(address, set_as_default=False) as client,
+        ):
             client.wait_for_workers(1, timeout=60)
             with pytest.raises(ClusterError, match=told):
                 small_svc(client=client).fit(*checkers(300))
-    finally:
-        for process in reversed(started):
-            process.terminate()
-            process.wait()
-        bare.stdout.close()

@@ -223,20 +223,19 @@ def test_a_worker_without_this_version_of_daskls_is_told(plugin, told, client):
 
 
 class HidePath(WorkerPlugin):
-    """Makes a worker one that does not share a folder with the client, perhaps from a file on."""
+    """Makes a worker one that does not share a folder with the client."""
 
-    def __init__(self, path, only=None, once=""):
-        self.path, self.only, self.once = str(path), only, str(once)
+    def __init__(self, path):
+        self.path = str(path)
 
     def setup(self, worker):
-        if self.only is None or worker.name == self.only:
-            exists, lstat = os.path.exists, os.lstat
+        exists, lstat = os.path.exists, os.lstat
 
-            def hides(path):
-                return str(path).startswith(self.path) and (not self.once or exists(self.once))
+        def seen(path):
+            return "/nowhere" if str(path).startswith(self.path) else path
 
-            os.path.exists = lambda path: not hides(path) and exists(path)
-            os.lstat = lambda path, **at: lstat("/nowhere" if hides(path) else path, **at)
+        os.path.exists = lambda path: exists(seen(path))
+        os.lstat = lambda path, **at: lstat(seen(path), **at)
 
 
 @pytest.mark.parametrize("hidden", few(["m", "X.zarr"]))

@@ -27,7 +27,7 @@ N_CHUNKS = 88
 # And of how many rows one counts: all are read.
 OTHERS = [
     (RandomChunkSVC(1000, C=1.0, gamma=0.1, cv=2, tol=0.1, random_state=0), 16),
-    (LandmarkSVC(100, n_landmarks=16, C=[0.01, 1.0], cv=2, random_state=0), 1),
+    (LandmarkSVC(100, n_landmarks=16, C=[0.01, 1.0], cv=2, random_state=0), 2),
     (NeighborSamplingSVC(0.016, n_neighbors=1, C=1.0, gamma=1e-3, random_state=0), 8),
 ]
 
@@ -37,13 +37,8 @@ def paths(tmp_path_factory):
     """Write 704 MiB of rows chunk by chunk; the second class is a thin slice along feature 0."""
     folder = tmp_path_factory.mktemp("large")
     n = N_CHUNKS * CHUNK_ROWS
-    X = zarr.create_array(
-        folder / "X",
-        shape=(n, N_FEATURES),
-        dtype="f8",
-        chunks=(CHUNK_ROWS, N_FEATURES),
-        compressors=None,
-    )
+    chunks = {"chunks": (CHUNK_ROWS, N_FEATURES), "compressors": None}
+    X = zarr.create_array(folder / "X", shape=(n, N_FEATURES), dtype="f8", **chunks)
     y = zarr.create_array(folder / "y", shape=(n,), dtype="i4", chunks=(CHUNK_ROWS,))
     rng = np.random.default_rng(0)
     for start in range(0, n, CHUNK_ROWS):
@@ -129,14 +124,11 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 @needs_proc
 @pytest.mark.slow
-def test_no_process_holds_a_quarter_of_X_in_fit(fitted):
+def test_no_process_holds_a_quarter_of_X_in_fit_and_predict_to_zarr(
+    fitted, paths, client, tmp_path
+):
     assert fitted.fit_report_.n_rows.sum() == N_CHUNKS * CHUNK_ROWS
     assert fitted.n_cells_ > 500
-
-
-@needs_proc
-@pytest.mark.slow
-def test_no_process_holds_a_quarter_of_X_in_predict_to_zarr(fitted, paths, client, tmp_path):
     X, y, nbytes = paths
     with Watch(client, nbytes):
         fitted.predict_to_zarr(X, tmp_path / "out")

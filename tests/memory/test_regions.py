@@ -47,9 +47,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 SIZES = [(54, 2), (300, 2), (12, 26)]
 
 
-@pytest.fixture(params=[*SIZES[::2], pytest.param(SIZES[1], marks=pytest.mark.slow)], ids=str)
-def job(request, tmp_path):
-    d, k = request.param
+@pytest.fixture
+def job(shape, tmp_path):
+    d, k = shape
     n = region_rows(d)
     rng = np.random.default_rng(0)
     X = rng.random((n, d), dtype="f4")
@@ -59,13 +59,21 @@ def job(request, tmp_path):
         str(tmp_path), "", None, "a", None, None, np.array([0]), n, 50, ClassCoding(k), 0
     )
     write_artifact(tmp_path, _region_key(job, 0), columns)
-    return job, d, k
+    return job
 
 
-@pytest.mark.parametrize("ridge", few([1e-4, 1e-1]))
-@pytest.mark.parametrize("cell_rows", few([2000, 1000, 4000]))
-def test_cells_that_choose_width_and_ridge(job, cell_rows, ridge):
-    job, d, k = job
+# Each shape, size of cells and ridge, with some of the others.
+@pytest.mark.parametrize(
+    ("shape", "cell_rows", "ridge"),
+    few(
+        [
+            *(((54, 2), 2000, 1e-4), ((12, 26), 4000, 1e-4), ((300, 2), 4000, 1e-1)),
+            *(((12, 26), 2000, 1e-1), ((300, 2), 1000, 1e-4), ((54, 2), 1000, 1e-1)),
+        ]
+    ),
+)
+def test_cells_that_choose_width_and_ridge(job, shape, cell_rows, ridge):
+    d, k = shape
     grid = TrialGrid(WIDTHS[8:10], (ridge,))
     sheet = plan_of_regions(job, 1000, cell_rows).final
     call = 0, np.ones(d), grid.at((0, 0), "rbf"), sheet, grid, job
@@ -74,13 +82,9 @@ def test_cells_that_choose_width_and_ridge(job, cell_rows, ridge):
     assert_projected(lambda: evaluate_candidate(*call), planned, 4)
 
 
-@pytest.mark.parametrize(
-    "job",
-    [SIZES[2], *(pytest.param(own, marks=pytest.mark.slow) for own in SIZES[:2])],
-    indirect=True,
-)
-def test_slopes_and_held_out_errors(job):
-    job, d, k = job
+@pytest.mark.parametrize("shape", [SIZES[2], pytest.param(SIZES[1], marks=pytest.mark.slow)])
+def test_slopes_and_held_out_errors(job, shape):
+    d, k = shape
     planned = trial_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)
     trial, grid = Trial("exponential", 1.0, 1e-4), TrialGrid()
     sheets = plan_of_regions(job, 1000, 1000)
