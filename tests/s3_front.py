@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -43,14 +43,8 @@ class Front:
         self.kind_of = lambda path: "all"
         self.lock = threading.Lock()
         self.forget()
-        front = self
-
-        class Handler(_Handler):
-            def setup(self):
-                self.front = front
-                super().setup()
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        handler = type("Handler", (_Handler,), {"front": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -82,10 +76,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle(self):
         # A client that is killed, or gives up, is no error here.
-        try:
+        with suppress(ConnectionError, TimeoutError):
             super().handle()
-        except (ConnectionError, TimeoutError):
-            self.close_connection = True
 
     def _serve(self):
         front, path = self.front, self.path

@@ -47,11 +47,10 @@ class FaultCampaign:
     def about(self):
         return (
             "Two workers of one thread, a client in a process of its own; one fault at a moment "
-            "drawn over the length of an undisturbed run, half of the runs on workers that have "
-            'not imported daskls yet. "ours" is a client that the trial killed. Then the same is '
-            "asked again, in the same session or in a new one: the last column counts the bits "
-            f"of an undisturbed run. Hung: {self.limit_s:g} s without progress; "
-            f"`daskls.patience` is {PATIENCE}. Seed {self.seed}."
+            "drawn over the length of an undisturbed run, half of the runs on fresh workers. "
+            '"ours" is a client that the trial killed. Then the same is asked again. Hung: '
+            f"{self.limit_s:g} s without progress; `daskls.patience` is {PATIENCE}. "
+            f"Seed {self.seed}."
         )
 
     def prepare(self, names):

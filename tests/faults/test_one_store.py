@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dask
@@ -84,19 +85,14 @@ def twice(task):
     """Return a task that runs in two threads at once and returns one's answer."""
 
     def run(*args, **kwargs):
-        answers, barrier = [], threading.Barrier(2)
+        barrier = threading.Barrier(2)
 
-        def one():
+        def one(_):
             barrier.wait()
-            answers.append(task(*args, **kwargs))
+            return task(*args, **kwargs)
 
-        threads = [threading.Thread(target=one) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(answers) == 2, "one of two equal tasks failed"
-        return answers[0]
+        with ThreadPoolExecutor(2) as pool:
+            return next(iter(pool.map(one, range(2))))
 
     run.__name__ = task.__name__
     return run

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
@@ -62,19 +63,24 @@ def compiled():
             clone(model).fit(rows, rows[:, 0] > 0.5).predict(rows[:10])
 
 
+@contextmanager
 def small_cluster():
-    """Start two workers that Dask does not pause.
+    """Have two workers that Dask does not pause.
 
     At 80 % of its limit a worker would start no task until its memory falls, which is for ever if
     imports, compiled code and caches fill it.
     """
-    with dask.config.set({"distributed.worker.memory.pause": False}):
-        return start_cluster(2, 1, LIMIT)
+    with (
+        dask.config.set({"distributed.worker.memory.pause": False}),
+        start_cluster(2, 1, LIMIT) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
 
 
 @pytest.fixture(scope="module")
 def client(compiled):
-    with small_cluster() as cluster, Client(cluster) as client:
+    with small_cluster() as client:
         # Imports are no data.
         small_svc().fit(*checkers(200)).predict(da.zeros((10, 2)))
         yield client
@@ -107,7 +113,7 @@ def fresh_client(compiled):
 
     A restart would not do: a LocalCluster gives up workers that are away 15 s after another one.
     """
-    with small_cluster() as cluster, Client(cluster) as client:
+    with small_cluster() as client:
         yield client
 
 

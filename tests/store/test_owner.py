@@ -117,18 +117,14 @@ def test_a_killed_owner_is_known_at_once_also_as_a_zombie(store):
     assert list(store.iterdir()) == []
 
 
-def test_a_stopped_owner_is_alive(store):
+def test_a_stopped_owner_is_alive_but_no_other_process_of_its_number(store):
     with holder(store) as process:
         process.send_signal(signal.SIGSTOP)
         edit(store, age_s=10_000)
         refused(store, "Another fit")
-        process.send_signal(signal.SIGCONT)
-
-
-def test_a_process_of_the_same_number_is_not_the_owner(store):
-    with holder(store):
         edit(store, started="1 ticks")
         take(store)
+        process.send_signal(signal.SIGCONT)
 
 
 def test_elsewhere_an_owner_is_gone_when_it_gives_no_sign(left):
