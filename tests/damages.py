@@ -43,7 +43,6 @@ def _swap(file, rng, store):
 
 
 def kind_of(file):
-    """Return what files that differ in their numbers have in common."""
     return re.sub(r"\d+", "", file.name)
 
 

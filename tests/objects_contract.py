@@ -26,8 +26,6 @@ class ObjectsContract:
 
     TICK_S = 0.02
 
-    # --- by its location
-
     def test_its_location_opens_it_and_is_all_that_travels(self, store):
         store.put("a/one", b"1")
         assert open_store(store.where()).read("a/one", 1) == b"1"
@@ -57,8 +55,6 @@ class ObjectsContract:
         named.drop("")
         assert store.names() == []
 
-    # --- putting
-
     def test_what_is_put_is_there_whole(self, store):
         assert store.put("a/one", b"12", np.arange(3, dtype="u1").data, np.ones(1).data)
         assert store.read("a/one", 13) == b"12\x00\x01\x02" + np.ones(1).tobytes()
@@ -75,8 +71,6 @@ class ObjectsContract:
         won = at_once(lambda number: store.put("x/one", bytes([number]), create=True))
         assert [bytes([number]) for number in won] == [store.read("x/one", 1)]
         assert store.below() == ["one", "x/one"]
-
-    # --- building
 
     def test_of_many_that_build_one_gets_the_place(self, store):
         new = open_store(store.where("above/new"))
@@ -131,8 +125,6 @@ class ObjectsContract:
             [file.write(piece) for _ in range(4)]
         assert store.size("x/large") == 4 * len(piece)
         assert store.range("x/large", 5 << 20, 6 << 20).tobytes() == piece[2 << 20 : 3 << 20]
-
-    # --- looking
 
     def test_list_and_drop(self, store):
         assert (store.names(), store.below(), store.names("a")) == ([], [], [])
@@ -192,8 +184,6 @@ class ObjectsContract:
         store.make()
         store.put("a/one", b"1")
 
-    # --- reading
-
     def test_a_range_is_read_alone(self, store):
         values = np.random.default_rng(0).random(1000)
         store.put("x", values.data)
@@ -226,7 +216,6 @@ class ObjectsContract:
 
 
 def at_once(act, n=6):
-    """Return the numbers of the threads, all begun together, for which an act was true."""
     barrier, won = threading.Barrier(n), []
 
     def contend(number):

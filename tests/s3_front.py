@@ -50,7 +50,6 @@ class Front:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def forget(self):
-        """Begin to count anew."""
         self.requests, self.received, self.spoiled = Counter(), Counter(), Counter()
 
     def close(self):
@@ -58,7 +57,6 @@ class Front:
         self._server.server_close()
 
     def forward(self, method, path, headers, body):
-        """Return the answer of the server behind: status, headers, bytes."""
         connection = http.client.HTTPConnection(self.upstream.netloc, timeout=60)
         try:
             connection.request(method, path, body, headers)
@@ -130,7 +128,6 @@ for _method in ("GET", "PUT", "HEAD", "DELETE", "POST"):
 
 @contextmanager
 def in_front(upstream):
-    """Yield a front of a server."""
     front = Front(upstream)
     try:
         yield front

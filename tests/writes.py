@@ -110,7 +110,6 @@ class KillsAt(WorkerPlugin):
         self.writes.__exit__()
 
     def act(self, name):
-        """Log what is put in place, and die there if that was planned and nobody has yet."""
         log = Path(self.log)
         with log.open("a") as file:
             file.write(f"{os.getpid()} {name}\n")
@@ -128,14 +127,11 @@ class KillsAt(WorkerPlugin):
 
 
 class RemovesAt(KillsAt):
-    """Removes the store there, while others write into it."""
-
     def happen(self):
         remove(self.store)
 
 
 def remove(store):
-    """Remove a folder that others write into."""
     while os.path.exists(store):
         shutil.rmtree(store, ignore_errors=True)
 

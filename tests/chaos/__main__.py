@@ -14,7 +14,6 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
 def main():
-    """Run the trials that the journal lacks, write the table; return how many failed."""
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
     parser.add_argument("--trials", type=int, default=480, help="how many, from number 0")
     parser.add_argument("--only", type=int, nargs="+", help="these numbers, and print them")

@@ -41,7 +41,6 @@ class SessionProcess:
         self.workers = ready["pids"]
 
     def send(self, do, **values):
-        """Give a command; one that is dead takes none."""
         with suppress(BrokenPipeError):
             self.process.stdin.write((json.dumps({"do": do, **values}) + "\n").encode())
             self.process.stdin.flush()
@@ -79,12 +78,10 @@ class SessionProcess:
         return json.loads(line)
 
     def kill(self, number=signal.SIGKILL, *, group=False):
-        """Send a signal to the client's process, or to all of its group as a terminal does."""
         self.is_ours = self.is_ours or number == signal.SIGKILL
         (os.killpg if group else os.kill)(self.process.pid, number)
 
     def signal_workers(self, number, places):
-        """Send a signal to workers as they were at the start; return how many there were."""
         n = 0
         for place in places:
             with suppress(ProcessLookupError):
@@ -93,7 +90,6 @@ class SessionProcess:
         return n
 
     def end(self):
-        """Kill whatever is left of the session, stopped processes too."""
         if self.log.closed:
             return
         with suppress(ProcessLookupError):

@@ -69,7 +69,6 @@ class FaultCampaign:
         return methods.write_queries(self.folder, methods.N_ASKED[name] // self.part, name)
 
     def _measure(self, name):
-        """Return the bits and the seconds of undisturbed runs in one session."""
         store, scratch = self.folder / f"model-{name}", self.folder / f"measured-{name}"
         for path in (store, scratch):
             shutil.rmtree(path, ignore_errors=True)
@@ -100,13 +99,10 @@ class FaultCampaign:
         return *COMBINATIONS[order[place]], np.random.default_rng([self.seed, rounds, place, 1])
 
     def run(self, trial):
-        """Run one trial; return its record."""
         return Trial(self, trial).run()
 
 
 class Trial:
-    """One session, one fault, and what is asked after it."""
-
     def __init__(self, campaign, number):
         self.campaign, self.number, self.limit_s = campaign, number, campaign.limit_s
         self.kind, self.stage, self.name, rng = campaign.draw(number)
@@ -128,7 +124,6 @@ class Trial:
         self.expected = reference[self.stage]
 
     def run(self):
-        """Disturb a run, ask again; return the classes and what was said."""
         began = time.monotonic()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.place.mkdir(parents=True)
@@ -161,14 +156,12 @@ class Trial:
         }
 
     def _send(self, session):
-        """Ask for the fit or the prediction."""
         own = {"data": self.campaign.queries(self.name), "target": str(self.target)}
         if self.stage == "fit":
             own = self.campaign.training(self.name)
         session.send(self.stage, **own, store=str(self.store))
 
     def _disturb(self, session):
-        """Run with the fault; return the Result, and what the fault did."""
         self._send(session)
         begin = session.wait_for("begin", self.limit_s)
         assert isinstance(begin, dict), begin
@@ -182,7 +175,6 @@ class Trial:
         return self._valued(result), done
 
     def _do_fault(self, session):
-        """Do the fault; return what was done, in words."""
         if self.kind in ("restart", "close"):
             return session.send(self.kind, how=self.how or "restart") or self.kind
         if self.kind == "client kill":
@@ -207,7 +199,6 @@ class Trial:
         return outcome_of(lambda: methods.digest(daskls.load(self.store)))
 
     def _again(self, session):
-        """Ask once more: the same session, or a new one."""
         shutil.rmtree(self.target, ignore_errors=True)
         if self.in_session and session.process.poll() is None:
             self._send(session)

@@ -48,7 +48,6 @@ def many_small_tasks():
 
 
 def block_a_chunk(data):
-    """Let each chunk of a data set be a block; otherwise so few rows are one."""
     X = zarr.open_array(f"{data}/X", mode="r")
     nbytes = X.chunks[0] * X.shape[1] * X.dtype.itemsize
     set_sizes(FOR_GOOD, {"daskls.run.rows.BLOCK_NBYTES": nbytes})

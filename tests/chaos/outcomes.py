@@ -81,12 +81,10 @@ class Journal:
 
 
 def has_failed(record):
-    """Whether a trial shows a broken promise: in itself, or in the fit after it."""
     return record["outcome"] in FAILED or record["again"] != "same bits"
 
 
 def write_table(path, about, records):
-    """Write Markdown tables, a column a class; the last one is of the fits that followed."""
     lines = [f"# Faults while a cluster works\n\n{about}"]
     for by in ("kind", "estimator", "stage"):
         rows = [[by, "trials", *CLASSES, "then: same bits"]]

@@ -20,8 +20,6 @@ from chaos.outcomes import outcome_of
 
 
 class Session:
-    """The cluster, the client, and what is done with them."""
-
     def __init__(self, fd):
         self.fd, self.work = fd, queue.Queue()
         limits = {"threads_per_worker": 1, "memory_limit": "1GiB"}
@@ -33,7 +31,6 @@ class Session:
         os.write(self.fd, (json.dumps({"event": event, **values}) + "\n").encode())
 
     def listen(self):
-        """Take commands; those that disturb are done here, the others by the main thread."""
         for line in sys.stdin:
             command = json.loads(line)
             if command["do"] in ("restart", "close"):
@@ -43,7 +40,6 @@ class Session:
         self.work.put(None)
 
     def disturb(self, command):
-        """Restart the workers, or close something."""
         ways = {
             "restart": lambda: self.client.restart(timeout=60),
             "cluster": lambda: self.cluster.close(timeout=30),
@@ -57,7 +53,6 @@ class Session:
             self.tell("disturbed", message=repr(error)[:300])
 
     def run(self):
-        """Do what is asked until there is no more."""
         self.tell("ready", pids=[worker.pid for worker in self.cluster.workers.values()])
         command = {}
         while command is not None:

@@ -115,7 +115,6 @@ def test_workers_that_come_and_go(rows, expected):
 
 
 def come_and_go(cluster, seen, ended):
-    """Scale a cluster up and down, and note whom it ever had."""
     n = 0
     while not ended.wait(0.05):
         seen.update(cluster.scheduler_info["workers"])
@@ -129,7 +128,6 @@ ENDS_S = 60
 
 
 def fit_one(seed):
-    """Fit, then answer and score in the same task; return the model's bits too."""
     X, y = checkers(300, seed=seed)
     model = small_svc().fit(X, y)
     return model_bits(model), model.predict(X).tolist(), model.score(X, y)

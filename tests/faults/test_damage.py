@@ -45,7 +45,6 @@ FEW_WAYS = few([*EARLY, *(way for way in WAYS if way not in EARLY)], len(EARLY))
 
 @pytest.fixture(autouse=True)
 def more_small_tasks():
-    """Several parts of each kind, in this process."""
     with tiny_tasks(N_SEARCH_TASKS=12), dask.config.set(scheduler="sync"):
         yield
 
@@ -71,7 +70,6 @@ def told(store, call):
 
 
 def check_refit(way, store, file, damage, expected):
-    """Fit where one file is damaged: it gives what it does where nothing is."""
     if file.name == "root":
         before = times(store)
         with pytest.raises(StoreError, match=r"Remove the store, then fit again|holds no model"):

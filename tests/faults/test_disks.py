@@ -62,9 +62,6 @@ WRITERS = {
 }
 
 
-# Where nothing can be written, each as a context that yields a path.
-
-
 @contextmanager
 def below_a_file(folder):
     path = folder / "a-file"
@@ -75,7 +72,6 @@ def below_a_file(folder):
 
 @contextmanager
 def another_user():
-    """Be another user than root, who may read and write everywhere."""
     before = os.geteuid()
     os.seteuid(before or NOBODY)
     try:

@@ -52,7 +52,6 @@ def ip(*words):
 
 
 def start(number, *command, **env):
-    """Start a Python process on a host; it ends with the returned one."""
     return subprocess.Popen(
         [
             *("ip", "netns", "exec", NAMES[number], *SPACES, "sh", "-c", f'{INSIDE} && exec "$@"'),
@@ -65,7 +64,6 @@ def start(number, *command, **env):
 
 @contextmanager
 def hosts():
-    """Have two hosts on one network, on which this machine is `ABOVE`."""
     with ExitStack() as stack:
         # Of a run that was killed.
         for old in (("link", "del", "daskls-net"), *(("netns", "del", name) for name in NAMES)):
@@ -120,7 +118,6 @@ def cluster(env):
 
 
 def until_written(store, pattern):
-    """Wait until something of a store is there."""
     end = time.monotonic() + PATIENCE_S
     while not Bucket(store).find(pattern):
         assert time.monotonic() < end, f"nothing of {pattern} in {PATIENCE_S} s"

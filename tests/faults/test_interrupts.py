@@ -68,7 +68,6 @@ INTERRUPTED = {
 
 
 def interrupt(process, out, moment, later_s=0.0, times=1):
-    """Send SIGINT to all processes of a session at its moment, and maybe again."""
     while not MOMENTS[moment](process, out):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.002)
@@ -79,7 +78,6 @@ def interrupt(process, out, moment, later_s=0.0, times=1):
 
 
 def check_end(process, command):
-    """Fail unless an interrupted command said so in one sentence and left no process."""
     _, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr.splitlines()) == (130, [INTERRUPTED[command]])
     # What Python itself starts beside its processes goes when it sees that they are gone.

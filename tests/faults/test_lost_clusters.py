@@ -45,7 +45,6 @@ def client_of(*cluster):
 
 @pytest.fixture(scope="module")
 def lasting_client():
-    """Of a cluster for tests that leave it as they found it."""
     with client_of(2) as client:
         yield client
 
@@ -57,7 +56,6 @@ def client():
 
 
 def mark(folder, name):
-    """Leave a file, from whatever process."""
     (Path(folder) / f"{name}-{os.getpid()}-{time.monotonic_ns()}").touch()
 
 
@@ -73,7 +71,6 @@ def slow_data(folder, seconds=0.3):
 
 
 def late(X, chunks, function, *args):
-    """Return rows each block of which goes through a function."""
     X = da.from_array(X, chunks=chunks)
     return X.map_blocks(function, *map(str, args[:1]), *args[1:], dtype=X.dtype, meta=X._meta)
 
@@ -86,8 +83,6 @@ def wait_until(reached, seconds=60):
 
 
 def when_blocks_run(folder, happen):
-    """Let something happen in a thread once a few blocks have begun."""
-
     def run():
         wait_until(lambda: len(list(Path(folder).glob("block-*"))) >= 3)
         happen()
@@ -151,9 +146,6 @@ def test_ctrl_c_passes_and_frees_the_cluster(lasting_client, heeded_interrupts, 
     wait_until(lambda: not any(lasting_client.processing().values()))
 
 
-# Workers that come, go, or cannot take part
-
-
 def hold(share, dask_worker=None):
     limit = dask_worker.memory_manager.memory_limit
     free = int(limit * share) - memory_nbytes("VmRSS")
@@ -185,8 +177,6 @@ def test_paused_workers_are_told(tmp_path):
 
 
 class HideDaskls(WorkerPlugin):
-    """Makes a worker one where daskls is not installed."""
-
     def setup(self, worker):
         for name in [n for n in sys.modules if n.split(".")[0] == "daskls"]:
             del sys.modules[name]
@@ -194,8 +184,6 @@ class HideDaskls(WorkerPlugin):
 
 
 class OtherVersion(WorkerPlugin):
-    """Makes a worker one with another version of daskls."""
-
     def setup(self, worker):
         daskls._version.__version__ = "0.1.0"
 
@@ -221,8 +209,6 @@ def test_a_worker_without_this_version_of_daskls_is_told(plugin, told, client):
 
 
 class HidePath(WorkerPlugin):
-    """Makes a worker one that does not share a folder with the client."""
-
     def __init__(self, path):
         self.path = str(path)
 
@@ -246,11 +232,7 @@ def test_workers_that_do_not_share_the_store_or_the_data(hidden, lasting_client,
         small_svc(client=lasting_client, store=tmp_path / "m").fit(str(tmp_path / "X.zarr"), y)
 
 
-# Retries
-
-
 def fail_once(block, folder, error):
-    """Fail, or die, the first time that a block is computed."""
     mark(folder, "try")
     if not (Path(folder) / "failed").exists():
         (Path(folder) / "failed").touch()

@@ -82,8 +82,6 @@ def test_every_task_twice_at_once_does_no_harm(data, undisturbed, monkeypatch, t
 
 
 def twice(task):
-    """Return a task that runs in two threads at once and returns one's answer."""
-
     def run(*args, **kwargs):
         barrier = threading.Barrier(2)
 

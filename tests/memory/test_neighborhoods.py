@@ -75,7 +75,6 @@ def test_training_neighborhoods_of_numbers(k, batch, d, width, largest_C, tmp_pa
 
 
 def check_training(model, X, y, spec, neighbors, batch, shape, target_nbytes=4):
-    """Train some centers of a stopped fit, and compare the peak with what was projected."""
     fit_until("bundles", model, X, y)
     (k,), (d, n_classes), path = neighbors.n_neighbors, shape, model.store
     centers = read_centers(Root.open(path)).positions[: 4 * batch].tolist()

@@ -43,7 +43,6 @@ from daskls.store.artifact import write_artifact
 pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 
 
-# Features and classes.
 SIZES = [(54, 2), (300, 2), (12, 26)]
 
 

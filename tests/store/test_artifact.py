@@ -83,7 +83,6 @@ DTYPES = [
 
 @st.composite
 def drawn_arrays(draw):
-    """Return arrays of any kind and layout in memory."""
     found = {}
     for i in range(draw(st.integers(0, 4))):
         dtype = np.dtype(draw(st.sampled_from(DTYPES)))
@@ -233,7 +232,6 @@ NONSENSE = {
 
 
 def assert_refused(store, name):
-    """Fail unless opening an artifact is one error, before memory is taken."""
     tracemalloc.start()
     try:
         open_artifact(store, KEY)

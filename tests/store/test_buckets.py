@@ -27,7 +27,6 @@ Y = (X[:, 0] + X[:, 1] ** 2 > 0.8).astype(int)
 
 @pytest.fixture
 def front(s3_endpoint, monkeypatch):
-    """A front of the server, by which this process goes."""
     with in_front(s3_endpoint) as front:
         monkeypatch.setenv("AWS_ENDPOINT_URL", front.endpoint)
         yield front
@@ -172,9 +171,7 @@ def test_data_and_predictions_by_url(bucket_url, monkeypatch):
     tiny_blocks(monkeypatch, 100 * X.itemsize * X.shape[1])
     model.predict_to_zarr(f"{data}/X", f"{bucket_url}-gathered")
     np.testing.assert_array_equal(find_array(f"{bucket_url}-gathered").read(0, len(X)), expected)
-    assert {key.partition("/")[0] for key in Bucket(f"{bucket_url}-gathered").sizes()} == {
-        *("c", "zarr.json")
-    }
+    assert Bucket(f"{bucket_url}-gathered").names() == ["c", "zarr.json"]
 
 
 @pytest.mark.parametrize("fault", ["denied", "elsewhere", "500", "truncated"])

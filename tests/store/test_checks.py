@@ -51,8 +51,6 @@ def rewrite(store, key, change):
 
 
 def settings(key, name, *values):
-    """Yield changes of one array, by a function of it or to another one."""
-
     def put(value, arrays):
         arrays[name] = value(arrays[name]) if callable(value) else value
 
@@ -173,7 +171,6 @@ ROOTS = [
 
 
 def ask(store):
-    """Ask a model what users ask; return what it answers."""
     model = daskls.load(store)
     if hasattr(model, "predict_proba"):
         model.predict_proba(X)
@@ -183,7 +180,6 @@ def ask(store):
 
 
 def check_refused(whole, folder, changes, match):
-    """Fail unless each change of a model is one sentence, before memory is taken."""
     for number, change in enumerate(changes):
         store = folder / f"{number}"
         shutil.copytree(whole, store)

@@ -110,7 +110,6 @@ def test_blocks_are_merged_in_ranges_of_leaves_and_large_leaves_block_by_block(
 
 
 def test_requests_are_as_the_plan_says(tmp_path, monkeypatch):
-    """Count what a folder is asked for while rows are regrouped and every leaf is read."""
     sizes, n = (TaskSizes(3, 4, 2, 10, SolverSpec()), 4000)
     monkeypatch.setattr("daskls.plan.exchange.MOST_RUNS", 100)
     monkeypatch.setattr("daskls.plan.exchange.GROUP_BLOCKS", 4)
