@@ -99,6 +99,10 @@ def test_what_no_task_could_look_at_is_refused():
     check_regions(sizes, 100, 2000, Resources(1, 4 << 30))
     with pytest.raises(MemoryPlanError, match=r"on a region of 4000 rows x 5000 features"):
         check_regions(sizes, 100, 2000, Resources(1, 300 << 20))
+    sizes, told = TaskSizes(1500, 8, 2, 2000, SolverSpec()), r"on 3500 rows x 1500 .*coding=.none"
+    check_race([(2000, 1500)], 1500, sizes, Resources(1, 1 << 30))
+    with pytest.raises(MemoryPlanError, match=f"Comparing candidates {told}"):
+        check_race([(2000, 1500)], 1500, sizes, Resources(1, 150 << 20))
 
 
 @pytest.mark.parametrize(("d", "k"), few(SIZES), ids=str)
@@ -117,12 +121,3 @@ def test_a_rung_of_a_race(d, k, tmp_path):
         start = replace(grid.of_kernel(kernel).start(kernel), ridge=1e-2)
         call = 0, np.ones(d), start, replace(final, most_trials=2), grid, job
         assert_projected(lambda call=call: evaluate_candidate(*call), planned, 4)
-
-
-def test_a_race_that_no_worker_has_memory_for_is_refused():
-    sizes = TaskSizes(1500, 8, 2, 2000, SolverSpec())
-    check_race([(2000, 1500)], 1500, sizes, Resources(1, 1 << 30))
-    with pytest.raises(
-        MemoryPlanError, match=r"Comparing candidates on 3500 rows x 1500 .* feature_coding=.none"
-    ):
-        check_race([(2000, 1500)], 1500, sizes, Resources(1, 150 << 20))

@@ -74,15 +74,6 @@ def test_a_killed_writer_leaves_what_was_there(tmp_path, rows):
     assert open_dataset(path).n_rows == 101
 
 
-def test_existing_data_set_needs_overwrite(tmp_path, rows):
-    X, y = rows
-    write_blocks(tmp_path / "d", X, y, [])
-    with pytest.raises(StoreError, match="already holds a data set; pass overwrite=True"):
-        DatasetWriter(tmp_path / "d", 3, "f4")
-    assert open_dataset(tmp_path / "d").n_rows == 101
-    assert write_blocks(tmp_path / "d", X[:5], y[:5], [], overwrite=True).n_rows == 5
-
-
 def test_of_two_writers_the_first_to_end_is_kept_or_replaced(tmp_path, rows):
     X, y = rows
     first = DatasetWriter(tmp_path / "d", 3, "f4", chunk_rows=4)
@@ -91,6 +82,9 @@ def test_of_two_writers_the_first_to_end_is_kept_or_replaced(tmp_path, rows):
     with pytest.raises(StoreError, match="d exists already; give another path"):
         first.close()
     np.testing.assert_array_equal(open_dataset(tmp_path / "d").X[:], X[:9])
+    with pytest.raises(StoreError, match="already holds a data set; pass overwrite=True"):
+        DatasetWriter(tmp_path / "d", 3, "f4")
+    assert open_dataset(tmp_path / "d").n_rows == 9
     with DatasetWriter(tmp_path / "d", 3, "f4", overwrite=True) as third:
         third.append(X[:3], y[:3])
         assert open_dataset(tmp_path / "d").n_rows == 9

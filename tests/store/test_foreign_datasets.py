@@ -6,7 +6,6 @@ import pytest
 import zarr
 from support import HERE, PAPERS, as_options, assert_same_model, checkers, run_cli, small_svc
 
-import daskls
 from daskls import FalkNoiseFilter, StoreError
 from daskls.store.dataset import open_dataset
 
@@ -129,7 +128,6 @@ def test_the_command_line_takes_it(tmp_path):
     assert "300" in run_cli("info", path).stdout
     small = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS)
     run_cli("fit", path, tmp_path / "m", *small, "--class-weight", "5=2,6=1", *HERE)
-    assert daskls.load(tmp_path / "m").classes_.tolist() == [5, 6]
     expected = small_svc(class_weight={5: 2.0, 6: 1.0}).fit(X, Y + 5)
     assert_same_model(tmp_path / "m", expected)
     run_cli("predict", tmp_path / "m", path, tmp_path / "out", *HERE)
