@@ -115,6 +115,7 @@ def test_a_missing_chunk_is_not_read_as_zeros(tmp_path, rows):
         data.X[:]
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(
     ("change", "message"),
     [
