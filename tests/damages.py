@@ -15,11 +15,10 @@ def _flip(file, rng, store):
 
 
 def _zero(file, rng, store):
-    content = bytearray(file.read_bytes())
+    content = file.read_bytes()
     start = int(rng.integers(0, max(len(content), 1)))
-    block = min(BLOCK, len(content) - start)
-    content[start : start + block] = bytes(block)
-    file.write_bytes(content)
+    end = min(start + BLOCK, len(content))
+    file.write_bytes(content[:start] + bytes(end - start) + content[end:])
 
 
 def _truncate(file, rng, store):
@@ -29,10 +28,6 @@ def _truncate(file, rng, store):
 
 def _extend(file, rng, store):
     file.write_bytes(file.read_bytes() + rng.bytes(int(rng.integers(1, BLOCK))))
-
-
-def _remove(file, rng, store):
-    file.unlink()
 
 
 def _swap(file, rng, store):
@@ -48,7 +43,6 @@ def _swap(file, rng, store):
 
 
 def kind_of(file):
-    """Return what files that differ in their numbers have in common."""
     return re.sub(r"\d+", "", file.name)
 
 
@@ -57,24 +51,20 @@ DAMAGES = {
     "zeroed block": _zero,
     "truncated": _truncate,
     "extended": _extend,
-    "removed": _remove,
+    "removed": lambda file, rng, store: file.unlink(),
     "swapped": _swap,
 }
 
 
 def files_of(folder):
     """Return all plain files below a folder, in order; dot files are nobody's."""
-    return sorted(
-        p
-        for p in folder.rglob("*")
-        if p.is_file() and not any(part[0] == "." for part in p.relative_to(folder).parts)
-    )
+    files = (file for file in folder.rglob("[!.]*") if file.is_file())
+    return sorted(file for file in files if "/." not in f"/{file.relative_to(folder)}")
 
 
 def draw_damages(folder, n, seed):
     """Yield ``n`` drawn pairs of a file of a folder, relative to it, and a kind of damage."""
-    rng = np.random.default_rng(seed)
-    files = [file.relative_to(folder) for file in files_of(folder)]
-    kinds = sorted(DAMAGES)
+    rng, files, kinds = np.random.default_rng(seed), files_of(folder), sorted(DAMAGES)
     for _ in range(n):
-        yield files[rng.integers(len(files))], kinds[rng.integers(len(kinds))], rng
+        file = files[rng.integers(len(files))].relative_to(folder)
+        yield file, kinds[rng.integers(len(kinds))], rng

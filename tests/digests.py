@@ -41,7 +41,6 @@ def noisy_rows(n, n_features=5, seed=0):
 
 @contextmanager
 def running(scheduler):
-    """Let a scheduler of Dask run what the body computes."""
     if scheduler in ("client", "client-threads"):
         from distributed import Client
 
@@ -77,12 +76,10 @@ def limited_elsewhere(n_threads):
 
 
 def blas_threads():
-    """Return the number of threads of each BLAS library that is loaded."""
     return [found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"]
 
 
 def digest(name):
-    """Return a digest of what a fitted estimator answers."""
     X, y = noisy_rows(1500 if name == "KNNSVC" else 3000)
     queries, _ = noisy_rows(50 if name == "KNNSVC" else 1000, seed=1)
     model = getattr(daskls, name)(random_state=0, **PARAMS[name]).fit(X, y)
@@ -90,7 +87,6 @@ def digest(name):
 
 
 def main(scheduler, *names):
-    """Print a digest of each estimator, and BLAS's threads before and after, as JSON."""
     with ExitStack() as stack:
         if scheduler.startswith("limited-"):
             stack.enter_context(limited_elsewhere(2))

@@ -36,7 +36,6 @@ sys.stdin.read()
 
 
 def settings(endpoint):
-    """Return the environment of a process that uses the server."""
     return {
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -34,45 +34,29 @@ class Front:
     ----------
     fault : function of (method, path), or None. Called once a request; returns one of `KINDS` or
         `REFUSALS`, or None.
-    requests, sent, received : Counter by (method, kind of path). ``kind_of`` may be replaced.
+    requests, received : Counter by (method, kind of path) of requests, and of bytes of answers.
+        ``kind_of`` may be replaced.
     """
 
-    def __init__(self, upstream, host="127.0.0.1"):
+    def __init__(self, upstream):
         self.upstream, self.fault = urlsplit(upstream), None
         self.kind_of = lambda path: "all"
         self.lock = threading.Lock()
         self.forget()
-        front = self
-
-        class Handler(_Handler):
-            def setup(self):
-                self.front = front
-                super().setup()
-
-        self._server = ThreadingHTTPServer((host, 0), Handler)
+        handler = type("Handler", (_Handler,), {"front": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
-        self.endpoint = f"http://{host}:{self._server.server_address[1]}"
+        self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def forget(self):
-        """Begin to count anew."""
-        self.requests, self.sent, self.received = Counter(), Counter(), Counter()
-        self.spoiled = Counter()
+        self.requests, self.received, self.spoiled = Counter(), Counter(), Counter()
 
     def close(self):
         self._server.shutdown()
         self._server.server_close()
 
-    def count(self, method, path, sent, received):
-        """Note a request of so many bytes each way."""
-        key = method, self.kind_of(path)
-        with self.lock:
-            self.requests[key] += 1
-            self.sent[key] += sent
-            self.received[key] += received
-
     def forward(self, method, path, headers, body):
-        """Return the answer of the server behind: status, headers, bytes."""
         connection = http.client.HTTPConnection(self.upstream.netloc, timeout=60)
         try:
             connection.request(method, path, body, headers)
@@ -90,10 +74,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle(self):
         # A client that is killed, or gives up, is no error here.
-        try:
+        with suppress(ConnectionError, TimeoutError):
             super().handle()
-        except (ConnectionError, TimeoutError):
-            self.close_connection = True
 
     def _serve(self):
         front, path = self.front, self.path
@@ -104,22 +86,22 @@ class _Handler(BaseHTTPRequestHandler):
             with front.lock:
                 front.spoiled[fault] += 1
         if fault == "lost request":
-            self._hang_up()
-            return
+            return self._hang_up()
         if fault in REFUSALS:
             status, content = REFUSALS[fault]
-            self._answer(status, [("Content-Type", "application/xml")], content)
-            return
+            return self._answer(status, [("Content-Type", "application/xml")], content)
         if fault == "slow":
             time.sleep(0.5)
         if fault == "twice":
             front.forward(self.command, path, headers, body)
         status, given, content = front.forward(self.command, path, headers, body)
-        front.count(self.command, path, len(body), len(content))
+        key = self.command, front.kind_of(path)
+        with front.lock:
+            front.requests[key] += 1
+            front.received[key] += len(content)
         if fault == "lost answer":
-            self._hang_up()
-            return
-        self._answer(status, given, content, is_cut=fault == "truncated")
+            return self._hang_up()
+        return self._answer(status, given, content, is_cut=fault == "truncated")
 
     def _hang_up(self):
         self.close_connection = True
@@ -134,10 +116,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not is_head:
             self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        if is_head:
-            return
-        self.wfile.write(content[: len(content) // 2] if is_cut else content)
-        if is_cut:
+        if not is_head:
+            self.wfile.write(content[: len(content) // 2] if is_cut else content)
+        if is_cut and not is_head:
             self._hang_up()
 
 
@@ -146,9 +127,8 @@ for _method in ("GET", "PUT", "HEAD", "DELETE", "POST"):
 
 
 @contextmanager
-def in_front(upstream, host="127.0.0.1"):
-    """Yield a front of a server."""
-    front = Front(upstream, host)
+def in_front(upstream):
+    front = Front(upstream)
     try:
         yield front
     finally:

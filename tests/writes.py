@@ -46,16 +46,13 @@ class Writes:
 
     @staticmethod
     def _hook(event, args):
+        target = None
         if event in ("os.rename", "os.link"):
             target = args[1]
         elif event == "open" and isinstance(args[2], int) and args[2] & WRITING:
             target = args[0]
-        else:
-            return
-        if not isinstance(target, (str, os.PathLike)):
-            return
-        path = os.fspath(target)
-        for watch in list(Writes._watching):
+        path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
+        for watch in list(Writes._watching) if path else ():
             if str(path).startswith(watch.folder):
                 name = path[len(watch.folder) :]
                 is_hidden = any(part.startswith(".") for part in name.split(os.sep))
@@ -113,7 +110,6 @@ class KillsAt(WorkerPlugin):
         self.writes.__exit__()
 
     def act(self, name):
-        """Log what is put in place, and die there if that was planned and nobody has yet."""
         log = Path(self.log)
         with log.open("a") as file:
             file.write(f"{os.getpid()} {name}\n")
@@ -131,14 +127,11 @@ class KillsAt(WorkerPlugin):
 
 
 class RemovesAt(KillsAt):
-    """Removes the store there, while others write into it."""
-
     def happen(self):
         remove(self.store)
 
 
 def remove(store):
-    """Remove a folder that others write into."""
     while os.path.exists(store):
         shutil.rmtree(store, ignore_errors=True)
 

@@ -10,30 +10,10 @@ from pathlib import Path
 from chaos.faults import FaultCampaign
 from chaos.outcomes import Journal, has_failed, write_table
 
-ROOT = Path(__file__).parents[2]
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
-def main(arguments=None):
-    """Run the trials that the journal lacks, write the table; return how many failed."""
-    options = parse(arguments)
-    campaign = FaultCampaign(options.folder, options.seed, options.limit, is_short=options.short)
-    if options.only:
-        campaign.prepare({campaign.draw(trial)[2] for trial in options.only})
-        records = [campaign.run(trial) for trial in options.only]
-        print(json.dumps(records, indent=1))
-        return sum(map(has_failed, records))
-    results = Path(options.results)
-    journal = Journal(results / "chaos_faults.jsonl")
-    numbers = sorted(set(range(options.trials)) - journal.done(options.seed))
-    campaign.prepare({campaign.draw(trial)[2] for trial in numbers})
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for record in pool.map(campaign.run, numbers):
-            journal.add(record)
-    write_table(results / "chaos_faults.md", campaign.about(), journal.records)
-    return sum(map(has_failed, journal.records))
-
-
-def parse(arguments):
+def main():
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__)
     parser.add_argument("--trials", type=int, default=480, help="how many, from number 0")
     parser.add_argument("--only", type=int, nargs="+", help="these numbers, and print them")
@@ -41,10 +21,24 @@ def parse(arguments):
     parser.add_argument("--jobs", type=int, default=2, help="trials that run at once")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds without progress")
     parser.add_argument("--folder", default=f"/tmp/daskls-chaos-{os.getuid()}")
-    results = ROOT / "benchmarks" / "results"
-    parser.add_argument("--results", default=results, help="folder of the table and the journal")
+    parser.add_argument("--results", default=RESULTS, help="folder of the table and the journal")
     parser.add_argument("--short", action="store_true", help="less data, no long waits")
-    return parser.parse_args(arguments)
+    options = parser.parse_args()
+    campaign = FaultCampaign(options.folder, options.seed, options.limit, is_short=options.short)
+    if options.only:
+        campaign.prepare({campaign.draw(trial)[2] for trial in options.only})
+        records = [campaign.run(trial) for trial in options.only]
+        print(json.dumps(records, indent=1))
+        return sum(map(has_failed, records))
+    journal = Journal(Path(options.results) / "chaos_faults.jsonl")
+    done = {record["trial"] for record in journal.records if record["seed"] == options.seed}
+    numbers = sorted(set(range(options.trials)) - done)
+    campaign.prepare({campaign.draw(trial)[2] for trial in numbers})
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for record in pool.map(campaign.run, numbers):
+            journal.add(record)
+    write_table(journal.path.with_suffix(".md"), campaign.about(), journal.records)
+    return sum(map(has_failed, journal.records))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 from support import python_env
 
@@ -40,12 +41,9 @@ class SessionProcess:
         self.workers = ready["pids"]
 
     def send(self, do, **values):
-        """Give a command; one that is dead takes none."""
-        try:
+        with suppress(BrokenPipeError):
             self.process.stdin.write((json.dumps({"do": do, **values}) + "\n").encode())
             self.process.stdin.flush()
-        except BrokenPipeError:
-            return
 
     def wait_for(self, event, limit_s, watched=None):
         seen, since = None, time.monotonic()
@@ -54,7 +52,8 @@ class SessionProcess:
             if found is not None and found["event"] == event:
                 return found
             if found is None and self.process.poll() is not None:
-                return self._ended()
+                code = self.process.returncode
+                return Result("ours") if self.is_ours else Result("signal", message=f"code {code}")
             now = newest(watched)
             if now != seen:
                 seen, since = now, time.monotonic()
@@ -65,11 +64,6 @@ class SessionProcess:
         if isinstance(end, Result):
             return end, None
         return Result(**end["result"]), end["seconds"]
-
-    def _ended(self):
-        if self.is_ours:
-            return Result("ours")
-        return Result("signal", message=f"the client's process ended: {self.process.returncode}")
 
     def _next(self, timeout_s):
         while b"\n" not in self.text:
@@ -84,35 +78,23 @@ class SessionProcess:
         return json.loads(line)
 
     def kill(self, number=signal.SIGKILL, *, group=False):
-        """Send a signal to the client's process, or to all of its group as a terminal does."""
         self.is_ours = self.is_ours or number == signal.SIGKILL
         (os.killpg if group else os.kill)(self.process.pid, number)
 
     def signal_workers(self, number, places):
-        """Send a signal to workers as they were at the start; return how many there were."""
-        pids = [self.workers[place] for place in places]
         n = 0
-        for pid in pids:
-            try:
-                os.kill(pid, number)
+        for place in places:
+            with suppress(ProcessLookupError):
+                os.kill(self.workers[place], number)
                 n += 1
-            except ProcessLookupError:
-                continue
         return n
 
-    def is_alive(self):
-        """Whether commands may be given."""
-        return self.process.poll() is None
-
     def end(self):
-        """Kill whatever is left of the session, stopped processes too."""
         if self.log.closed:
             return
-        for number in (signal.SIGKILL, signal.SIGCONT):
-            try:
+        with suppress(ProcessLookupError):
+            for number in (signal.SIGKILL, signal.SIGCONT):
                 os.killpg(self.process.pid, number)
-            except ProcessLookupError:
-                break
         self.process.wait()
         self.process.stdin.close()
         os.close(self.reader)
@@ -127,9 +109,7 @@ def newest(folder):
     count, latest = 0, 0.0
     for parent, _, files in os.walk(folder or ""):
         for name in [".", *(name for name in files if name != OWNER)]:
-            try:
+            with suppress(OSError):
                 latest = max(latest, os.stat(os.path.join(parent, name)).st_mtime_ns)
-            except OSError:
-                continue
-            count += 1
+                count += 1
     return count, latest

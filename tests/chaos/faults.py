@@ -8,6 +8,7 @@ import json
 import shutil
 import signal
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,7 @@ from chaos.clients import PATIENCE, SessionProcess
 from chaos.outcomes import classify, outcome_of
 
 KINDS = ("kill", "pause", "restart", "close", "client kill", "Ctrl-C")
-STAGES = ("fit", "predict")
-COMBINATIONS = tuple(
-    (kind, stage, name) for kind in KINDS for stage in STAGES for name in methods.NAMES
-)
+COMBINATIONS = tuple(product(KINDS, ("fit", "predict"), methods.NAMES))
 # How a kind of fault is done; drawn.
 WAYS = {
     "kill": ("one worker", "one worker", "both workers", "one worker twice"),
@@ -49,54 +47,47 @@ class FaultCampaign:
     def about(self):
         return (
             "Two workers of one thread, a client in a process of its own; one fault at a moment "
-            "drawn over the length of an undisturbed run, half of the runs on workers that have "
-            'not imported daskls yet. "ours" is a client that the trial killed. Then the same is '
-            "asked again, in the same session or in a new one: the last columns say whether the "
-            f"bits are those of an undisturbed run. Hung: {self.limit_s:g} s without progress; "
-            f"`daskls.patience` is {PATIENCE}. Seed {self.seed}."
+            "drawn over the length of an undisturbed run, half of the runs on fresh workers. "
+            '"ours" is a client that the trial killed. Then the same is asked again. Hung: '
+            f"{self.limit_s:g} s without progress; `daskls.patience` is {PATIENCE}. "
+            f"Seed {self.seed}."
         )
 
-    def prepare(self, names=methods.NAMES):
+    def prepare(self, names):
         """Run each estimator undisturbed, for its bits and its lengths; kept in the folder."""
         for name in names:
             path = self.folder / f"reference-{name}.json"
             if not path.exists():
-                found = self._measure(name)
-                path.write_text(json.dumps(found))
+                path.write_text(json.dumps(self._measure(name)))
             self.reference[name] = json.loads(path.read_text())
 
-    def _fit_fields(self, name):
+    def training(self, name, size=None):
+        size = size or self.size
+        return {"name": name, "size": size, "data": methods.write_data(self.folder, size, name)}
+
+    def queries(self, name):
         return methods.write_queries(self.folder, methods.N_ASKED[name] // self.part, name)
 
     def _measure(self, name):
-        """Return the bits and the seconds of undisturbed runs in one session."""
         store, scratch = self.folder / f"model-{name}", self.folder / f"measured-{name}"
         for path in (store, scratch):
             shutil.rmtree(path, ignore_errors=True)
         scratch.mkdir()
-        found, asked = {}, {"store": str(store), "data": self._fit_fields(name)}
-        session = SessionProcess(scratch)
+        found, again = {}, scratch / "again"
+        asked = {"store": str(store), "data": self.queries(name), "target": str(scratch / "labels")}
+        session, fit = SessionProcess(scratch), self.training(name)
         try:
-            fit = {
-                "name": name,
-                "size": self.size,
-                "data": methods.write_data(self.folder, self.size, name),
-            }
-            _, found["fit cold_s"] = self._undisturbed(session, "fit", **fit, store=str(store))
-            _, found["fit_s"] = self._undisturbed(
-                session, "fit", **fit, store=str(scratch / "again")
-            )
-            found["predict"], found["predict_s"] = self._undisturbed(
-                session, "predict", target=str(scratch / "labels"), **asked
-            )
+            _, found["fit cold_s"] = self.undisturbed(session, "fit", **fit, store=str(store))
+            _, found["fit_s"] = self.undisturbed(session, "fit", **fit, store=str(again))
+            found["predict"], found["predict_s"] = self.undisturbed(session, "predict", **asked)
         finally:
             session.end()
         found["fit"] = methods.digest(daskls.load(store))
-        assert methods.digest(daskls.load(scratch / "again")) == found["fit"], name
+        assert methods.digest(daskls.load(again)) == found["fit"], name
         shutil.rmtree(scratch)
         return found
 
-    def _undisturbed(self, session, do, **values):
+    def undisturbed(self, session, do, **values):
         session.send(do, **values)
         result, seconds = session.result(self.limit_s, None)
         assert result.kind == "value", result
@@ -108,103 +99,75 @@ class FaultCampaign:
         return *COMBINATIONS[order[place]], np.random.default_rng([self.seed, rounds, place, 1])
 
     def run(self, trial):
-        """Run one trial; return its record."""
         return Trial(self, trial).run()
 
 
 class Trial:
-    """One session, one fault, and what is asked after it."""
-
     def __init__(self, campaign, number):
-        self.campaign, self.number = campaign, number
+        self.campaign, self.number, self.limit_s = campaign, number, campaign.limit_s
         self.kind, self.stage, self.name, rng = campaign.draw(number)
-        # In the short form nothing is stopped for good: it would move when the client gives up.
-        ways = [
-            way
-            for way in WAYS.get(self.kind, ("",))
-            if not (campaign.is_short and way.endswith("for good"))
-        ]
+        ways = WAYS.get(self.kind, ("",))
+        if campaign.is_short:
+            # Nothing is stopped for good: it would move when the client gives up.
+            ways = [way for way in ways if not way.endswith("for good")]
         self.how = str(rng.choice(ways))
         self.is_warm, self.in_session = (bool(rng.integers(2)) for _ in range(2))
         self.share, self.victims = float(rng.random()), rng.permutation(2).tolist()
         self.in_session = self.in_session and not {self.kind, self.how} & {*NO_SESSION}
         self.folder = campaign.folder / f"fault-{campaign.seed}-{number}"
-
-    @property
-    def reference(self):
-        return self.campaign.reference[self.name]
-
-    @property
-    def moment_s(self):
-        """When the fault comes, in seconds after the start."""
-        cold_s = 0.0 if self.is_warm else self.reference["fit cold_s"] - self.reference["fit_s"]
-        return self.share * (self.reference[f"{self.stage}_s"] + max(cold_s, 0.0))
+        self.place = self.folder / "place"
+        self.store, self.target = self.place / "store", self.place / "labels"
+        # When the fault comes, in seconds after the start.
+        reference = campaign.reference[self.name]
+        cold_s = 0.0 if self.is_warm else reference["fit cold_s"] - reference["fit_s"]
+        self.moment_s = self.share * (reference[f"{self.stage}_s"] + max(cold_s, 0.0))
+        self.expected = reference[self.stage]
 
     def run(self):
-        """Run the trial; return its record."""
         began = time.monotonic()
-        about = {
-            **{"campaign": "faults", "seed": self.campaign.seed, "trial": self.number},
-            **{"kind": self.kind, "how": self.how, "stage": self.stage, "estimator": self.name},
-            "warm": self.is_warm,
-            **{"moment": f"{self.how} at {self.moment_s:.2f} s, {self.share:.0%}"},
-            "then_in": "session" if self.in_session else "new session",
-        }
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
-        try:
-            return {**about, **self._observe(), "seconds": round(time.monotonic() - began, 1)}
-        finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _observe(self):
-        """Disturb a run, ask again; return the classes and what was said."""
-        self.place = self.folder / "place"
-        self.place.mkdir()
-        self.store, self.target = self.place / "store", self.place / "labels"
+        self.place.mkdir(parents=True)
         if self.stage == "predict":
             shutil.copytree(self.campaign.folder / f"model-{self.name}", self.store)
-        session = SessionProcess(self.folder)
         try:
-            if self.is_warm:
-                self._warm_up(session)
-            first, done = self._disturb(session)
-            again = self._again(session)
+            session = SessionProcess(self.folder)
+            try:
+                if self.is_warm:
+                    # The workers import and compile.
+                    small = self.campaign.training(self.name, "small")
+                    store = str(self.folder / "warm")
+                    self.campaign.undisturbed(session, "fit", **small, store=store)
+                first, done = self._disturb(session)
+                again = self._again(session)
+            finally:
+                session.end()
         finally:
-            session.end()
-        expected = self.reference[self.stage]
+            shutil.rmtree(self.folder, ignore_errors=True)
         return {
-            **{"done": done, "outcome": classify(first, expected), "error": first.name},
+            **{"campaign": "faults", "seed": self.campaign.seed, "trial": self.number},
+            **{"kind": self.kind, "how": self.how, "stage": self.stage, "estimator": self.name},
+            **{"warm": self.is_warm, "moment": f"at {self.moment_s:.2f} s, {self.share:.0%}"},
+            **{"then_in": "session" if self.in_session else "new session", "done": done},
+            **{"outcome": classify(first, self.expected), "error": first.name},
             **{"message": first.message, "where": first.where},
-            **{"again": classify(again, expected), "again_error": again.name},
+            **{"again": classify(again, self.expected), "again_error": again.name},
             **{"again_message": again.message, "again_where": again.where},
+            "seconds": round(time.monotonic() - began, 1),
         }
 
-    def _warm_up(self, session):
-        """Let the workers import and compile."""
-        store = self.folder / "warm"
-        data = methods.write_data(self.campaign.folder, "small", self.name)
-        session.send("fit", name=self.name, size="small", store=str(store), data=data)
-        result, _ = session.result(self.campaign.limit_s, None)
-        assert result.kind == "value", f"undisturbed: {result}"
-
     def _send(self, session):
-        """Ask for the fit or the prediction."""
+        own = {"data": self.campaign.queries(self.name), "target": str(self.target)}
         if self.stage == "fit":
-            size = self.campaign.size
-            data = methods.write_data(self.campaign.folder, size, self.name)
-            return session.send("fit", name=self.name, size=size, data=data, store=str(self.store))
-        asked = {"data": self.campaign._fit_fields(self.name), "target": str(self.target)}
-        return session.send("predict", store=str(self.store), **asked)
+            own = self.campaign.training(self.name)
+        session.send(self.stage, **own, store=str(self.store))
 
     def _disturb(self, session):
-        """Run with the fault; return the Result, and what the fault did."""
         self._send(session)
-        begin = session.wait_for("begin", self.campaign.limit_s)
+        begin = session.wait_for("begin", self.limit_s)
         assert isinstance(begin, dict), begin
         time.sleep(self.moment_s)
         done = self._do_fault(session)
-        result, seconds = session.result(self.campaign.limit_s, self.place)
+        result, seconds = session.result(self.limit_s, self.place)
         if seconds is not None and seconds < self.moment_s:
             done = f"too late: {done}"
         if self.kind == "pause":
@@ -212,21 +175,17 @@ class Trial:
         return self._valued(result), done
 
     def _do_fault(self, session):
-        """Do the fault; return what was done, in words."""
-        if self.kind in ("kill", "pause"):
-            return self._do_to_workers(session)
         if self.kind in ("restart", "close"):
             return session.send(self.kind, how=self.how or "restart") or self.kind
         if self.kind == "client kill":
             return session.kill() or "killed"
-        return session.kill(signal.SIGINT, group=self.how == "all processes") or "interrupted"
-
-    def _do_to_workers(self, session):
-        """Kill or stop workers; a worker that comes back may be killed again."""
+        if self.kind == "Ctrl-C":
+            return session.kill(signal.SIGINT, group=self.how == "all processes") or "interrupted"
         places = self.victims if self.how.startswith("both") else self.victims[:1]
         number = signal.SIGKILL if self.kind == "kill" else signal.SIGSTOP
         n = session.signal_workers(number, places)
         if self.how == "one worker twice":
+            # One that comes back may be killed again.
             time.sleep(1.0)
             n += session.signal_workers(number, self.victims[1:])
         if self.how.endswith("5 s"):
@@ -240,11 +199,10 @@ class Trial:
         return outcome_of(lambda: methods.digest(daskls.load(self.store)))
 
     def _again(self, session):
-        """Ask once more: the same session, or a new one."""
         shutil.rmtree(self.target, ignore_errors=True)
-        if self.in_session and session.is_alive():
+        if self.in_session and session.process.poll() is None:
             self._send(session)
-            result, _ = session.result(self.campaign.limit_s, self.place)
+            result, _ = session.result(self.limit_s, self.place)
             if result.name != "ClusterError":
                 return self._valued(result)
         # It said what is wrong with the cluster, or is gone: work goes on elsewhere.
@@ -252,6 +210,6 @@ class Trial:
         other = SessionProcess(self.folder)
         try:
             self._send(other)
-            return self._valued(other.result(self.campaign.limit_s, self.place)[0])
+            return self._valued(other.result(self.limit_s, self.place)[0])
         finally:
             other.end()

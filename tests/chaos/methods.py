@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zarr
 from small import CLASSIFIERS, ENTRIES, NOT_BITS, TINY, answers_of, set_sizes, small
-from support import tiny_blocks
+from support import checkers, tiny_blocks
 
 from daskls.store.dataset import DatasetWriter
 
@@ -34,8 +34,8 @@ N_ASKED = {
     **{"RandomChunkSVC": 20_000, "RandomChunkSVR": 20_000, "KNNSVC": 4_000},
     "LandmarkSVC": 800_000,
 }
-# Rows, rows of a chunk and features of each size.
-SIZES = {"small": (600, 100, 3), "large": (3000, 250, 3)}
+# Rows, and rows of a chunk, of each size.
+SIZES = {"small": (600, 100), "large": (3000, 250)}
 
 
 def many_small_tasks():
@@ -48,52 +48,35 @@ def many_small_tasks():
 
 
 def block_a_chunk(data):
-    """Let each chunk of a data set be a block; otherwise so few rows are one."""
     X = zarr.open_array(f"{data}/X", mode="r")
     nbytes = X.chunks[0] * X.shape[1] * X.dtype.itemsize
     set_sizes(FOR_GOOD, {"daskls.run.rows.BLOCK_NBYTES": nbytes})
     tiny_blocks(FOR_GOOD, nbytes)
 
 
-def checkers(n, seed, d=3):
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, d))
-    y = (X[:, :3] * 3).astype(int).sum(axis=1) % 3
-    wrong = rng.random(n) < 0.1
-    y[wrong] = rng.integers(3, size=wrong.sum())
-    return X, y
-
-
 def write_data(folder, size, name):
-    n, chunk, d = SIZES[size]
-    X, y = rows_for(name, n, seed=1, d=d)
-    return _write(Path(folder) / f"data-{size}-{y.dtype.kind}.zarr", X, y, chunk)
+    n, chunk = SIZES[size]
+    return _write(Path(folder), f"data-{size}", name, n, 1, chunk)
 
 
 def write_queries(folder, n, name):
-    X, y = rows_for(name, n, seed=2)
-    return _write(Path(folder) / f"queries-{n}-{y.dtype.kind}.zarr", X, y, max(n // 40, 1))
+    return _write(Path(folder), f"queries-{n}", name, n, 2, max(n // 40, 1))
 
 
-def rows_for(name, n, seed, d=3):
-    X, y = checkers(n, seed, d)
-    return X, y if name in CLASSIFIERS else y + X[:, 0]
-
-
-def _write(path, X, y, chunk):
+def _write(folder, start, name, n, seed, chunk):
+    X, y = checkers(n, seed=seed, n_classes=3, d=3, noise=0.1)
+    y = y if name in CLASSIFIERS else y + X[:, 0]
+    path = folder / f"{start}-{y.dtype.kind}.zarr"
     if not path.exists():
         unfinished = path.with_suffix(".begun")
         shutil.rmtree(unfinished, ignore_errors=True)
-        with DatasetWriter(
-            unfinished, X.shape[1], np.float64, y_dtype=y.dtype, chunk_rows=chunk
-        ) as writer:
+        with DatasetWriter(unfinished, 3, "f8", y_dtype=y.dtype, chunk_rows=chunk) as writer:
             writer.append(X, y)
         unfinished.rename(path)
     return str(path)
 
 
 def fit(name, size, data, **params):
-    """Train an estimator of a size on a data set, a block a chunk."""
     block_a_chunk(data)
     larger = LARGER.get(name, {}) if size == "large" else {}
     return small(name, **larger, **params).fit(data)

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from daskls import DasklsError
+
 # "ours" is a process that the trial itself killed: it cannot say anything.
 CLASSES = ("same bits", "clear", "ours", "unclear", "wrong", "hung", "crashed")
-FAILED = ("unclear", "wrong", "hung", "crashed")
+FAILED = CLASSES[3:]
 
 # What a clear error tells people to do, in the words that daskls uses.
 REMEDY = re.compile(
@@ -40,36 +42,27 @@ class Result:
     where: str = ""
 
 
-def result_of_error(error):
-    from daskls import DasklsError
-
-    frames = traceback.extract_tb(error.__traceback__)[-4:]
-    where = " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in reversed(frames))
-    kind = "daskls" if isinstance(error, DasklsError) else "error"
-    return Result(kind, message=str(error)[:3000], name=type(error).__name__, where=where)
-
-
 def outcome_of(task):
     try:
         return Result("value", value=task())
     except KeyboardInterrupt:
         return Result("interrupt")
     except BaseException as error:  # whatever ends a fit is what a campaign looks for
-        return result_of_error(error)
+        frames = traceback.extract_tb(error.__traceback__)[-4:]
+        where = " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in reversed(frames))
+        kind = "daskls" if isinstance(error, DasklsError) else "error"
+        return Result(kind, None, str(error)[:3000], type(error).__name__, where)
 
 
 def classify(result, expected):
     if result.kind == "value":
         return "same bits" if result.value == expected else "wrong"
     simple = {"interrupt": "clear", "ours": "ours", "hung": "hung", "signal": "crashed"}
-    if result.kind in simple:
-        return simple[result.kind]
-    return "clear" if result.kind == "daskls" and is_clear(result.message) else "unclear"
-
-
-def is_clear(message):
-    """Whether a message names what is wrong and what to do, in a length that people read."""
-    return bool(REMEDY.search(message) and NAMED.search(message) and len(message) <= MAX_MESSAGE)
+    # A clear message names what is wrong and what to do, in a length that people read.
+    message = result.message
+    is_clear = REMEDY.search(message) and NAMED.search(message) and len(message) <= MAX_MESSAGE
+    is_told = result.kind == "daskls" and is_clear
+    return simple.get(result.kind, "clear" if is_told else "unclear")
 
 
 class Journal:
@@ -81,9 +74,6 @@ class Journal:
         lines = self.path.read_text().splitlines() if self.path.exists() else []
         self.records = [json.loads(line) for line in lines]
 
-    def done(self, seed):
-        return {record["trial"] for record in self.records if record["seed"] == seed}
-
     def add(self, record):
         self.records.append(record)
         with self.path.open("a") as file:
@@ -91,32 +81,21 @@ class Journal:
 
 
 def has_failed(record):
-    """Whether a trial shows a broken promise: in itself, or in the fit after it."""
     return record["outcome"] in FAILED or record["again"] != "same bits"
 
 
 def write_table(path, about, records):
-    tables = [table(records, by) for by in ("kind", "estimator", "stage")]
-    failed = [json.dumps(record) + "\n" for record in records if has_failed(record)]
-    text = "\n".join([f"# Faults while a cluster works\n\n{about}\n", *tables])
-    path.write_text("\n".join([text, *(["## What failed\n", *failed] if failed else [])]))
+    lines = [f"# Faults while a cluster works\n\n{about}"]
+    for by in ("kind", "estimator", "stage"):
+        rows = [[by, "trials", *CLASSES, "then: same bits"]]
+        rows.append(["---"] * len(rows[0]))
+        for group in [*sorted({record[by] for record in records}), "all"]:
+            own = [record for record in records if group in (record[by], "all")]
+            classes = Counter(record["outcome"] for record in own)
+            same = sum(record["again"] == "same bits" for record in own)
+            rows.append([group, len(own), *(classes[name] for name in CLASSES), same])
+        lines += ["", *(f"| {' | '.join(map(str, row))} |" for row in rows)]
+    failed = [json.dumps(record) for record in records if has_failed(record)]
+    text = "\n".join(lines + ["\n## What failed\n", *failed] * bool(failed)) + "\n"
+    path.write_text(text)
     print(text, f"{len(failed)} failed: see {path}")
-
-
-def table(records, by):
-    """Return a Markdown table: a line a value of the field ``by``, a column a class.
-
-    The last columns are the fits that followed.
-    """
-    rows = [[by, "trials", *CLASSES, "then: same bits", "then: other"]]
-    rows.append(["---"] * len(rows[0]))
-    for group in [*sorted({record[by] for record in records}), None]:
-        chosen = [r for r in records if group is None or r[by] == group]
-        rows.append(["all" if group is None else group, len(chosen), *_counts(chosen)])
-    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows) + "\n"
-
-
-def _counts(records):
-    classes = Counter(record["outcome"] for record in records)
-    same = sum(record["again"] == "same bits" for record in records)
-    return [*(classes[name] for name in CLASSES), same, len(records) - same]

@@ -10,24 +10,20 @@ import queue
 import sys
 import threading
 import time
+from contextlib import suppress
+
+from distributed import Client, LocalCluster
 
 import daskls
 from chaos import methods
 from chaos.outcomes import outcome_of
 
-WORKERS = {"n_workers": 2, "threads_per_worker": 1}
-AT_ONCE = ("restart", "close")
-
 
 class Session:
-    """The cluster, the client, and what is done with them."""
-
     def __init__(self, fd):
         self.fd, self.work = fd, queue.Queue()
-        from distributed import Client, LocalCluster
-
-        limit = {"memory_limit": "1GiB", "dashboard_address": None}
-        self.cluster = LocalCluster(**WORKERS, **limit)
+        limits = {"threads_per_worker": 1, "memory_limit": "1GiB"}
+        self.cluster = LocalCluster(n_workers=2, dashboard_address=None, **limits)
         self.client = Client(self.cluster)
         methods.many_small_tasks()
 
@@ -35,17 +31,15 @@ class Session:
         os.write(self.fd, (json.dumps({"event": event, **values}) + "\n").encode())
 
     def listen(self):
-        """Take commands; those that disturb are done here, the others by the main thread."""
         for line in sys.stdin:
             command = json.loads(line)
-            if command["do"] in AT_ONCE:
+            if command["do"] in ("restart", "close"):
                 threading.Thread(target=self.disturb, args=[command], daemon=True).start()
             else:
                 self.work.put(command)
-        self.work.put({"do": "quit"})
+        self.work.put(None)
 
     def disturb(self, command):
-        """Restart the workers, or close something."""
         ways = {
             "restart": lambda: self.client.restart(timeout=60),
             "cluster": lambda: self.cluster.close(timeout=30),
@@ -59,31 +53,24 @@ class Session:
             self.tell("disturbed", message=repr(error)[:300])
 
     def run(self):
-        """Do what is asked until there is no more."""
         self.tell("ready", pids=[worker.pid for worker in self.cluster.workers.values()])
-        while True:
-            try:
-                command = self.work.get()
-                if command["do"] == "quit":
-                    break
-                self.do(command)
-            except KeyboardInterrupt:
-                # It came when the work was done already.
-                continue
+        command = {}
+        while command is not None:
+            # An interrupt may come when the work was done already.
+            with suppress(KeyboardInterrupt):
+                if (command := self.work.get()) is not None:
+                    self.do(command)
 
     def do(self, command):
-        """Do one thing and tell what came of it."""
         self.tell("begin")
         began = time.monotonic()
         result = outcome_of(lambda: getattr(self, command.pop("do"))(**command))
         self.tell("end", seconds=time.monotonic() - began, result=vars(result))
 
     def fit(self, name, size, store, data):
-        """Train a model in a store."""
         methods.fit(name, size, data, store=store, client=self.client)
 
     def predict(self, store, data, target):
-        """Ask a model: its labels into a Zarr array."""
         model = daskls.load(store, client=self.client)
         methods.block_a_chunk(data)
         model.predict_to_zarr(f"{data}/X", target)

@@ -9,15 +9,17 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, wait
 from distributed.security import Security
-from support import checkers, python_env, small_svc, start_cluster
+from support import checkers, model_bits, python_env, small_svc, start_cluster
 
 import daskls
+from daskls import ClusterError
 from daskls.store.dataset import DatasetWriter
 
 pytestmark = pytest.mark.slow
 X, Y = checkers(1200)
+PARTS = ("cert", "key")
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +44,23 @@ def certificates(tmp_path):
     """Settings of Dask, as in the environment, that encrypt what processes say to each other."""
     security = Security.temporary()
     found = {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
-    contents = {"CA_FILE": security.tls_ca_file}
-    for role in ("scheduler", "worker", "client"):
-        for part in ("cert", "key"):
-            name = f"{role}__{part}".upper()
-            contents[name] = getattr(security, f"tls_{role}_{part}")
-    for name, content in contents.items():
+    names = [f"{role}_{part}" for role in ("scheduler", "worker", "client") for part in PARTS]
+    for name in ("ca_file", *names):
         path = tmp_path / f"{name}.pem"
-        path.write_text(content)
-        found[f"DASK_DISTRIBUTED__COMM__TLS__{name}"] = str(path)
+        path.write_text(getattr(security, f"tls_{name}"))
+        setting = name.upper() if name == "ca_file" else name.replace("_", "__").upper()
+        found[f"DASK_DISTRIBUTED__COMM__TLS__{setting}"] = str(path)
     return found
+
+
+@contextmanager
+def started(*words, **options):
+    command = [sys.executable, *map(str, words)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, text=True, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @contextmanager
@@ -61,22 +70,14 @@ def by_hand(env, folder):
     told = ("--scheduler-file", file, "--no-dashboard", "--protocol", "tls")
     scheduler = ("distributed.cli.dask_scheduler", "--port", "0", *told)
     worker = ("distributed.cli.dask_worker", "--nthreads", "1", *told)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": env, "cwd": folder}
-    started = [
-        subprocess.Popen([sys.executable, "-m", *map(str, words)], **quiet)
-        for words in (scheduler, worker)
-    ]
-    try:
+    options = {"stdout": subprocess.DEVNULL, "env": env, "cwd": folder}
+    with started("-m", *scheduler, **options), started("-m", *worker, **options):
         end = time.monotonic() + 60
         # The scheduler opens its file before it writes it.
         while not file.exists() or not file.read_text().endswith("}"):
             assert time.monotonic() < end
             time.sleep(0.1)
         yield file
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
 
 
 def test_an_encrypted_cluster_from_the_command_line(certificates, rows, expected, tmp_path):
@@ -101,10 +102,8 @@ def test_an_encrypted_cluster_from_the_command_line(certificates, rows, expected
 def test_workers_that_come_and_go(rows, expected):
     with start_cluster() as cluster, Client(cluster) as client:
         ended, seen, deadline = threading.Event(), set(), time.monotonic() + 120
-        acts = (watch, (cluster, seen, ended)), (come_and_go, (cluster, ended))
-        threads = [threading.Thread(target=act, args=args) for act, args in acts]
-        for thread in threads:
-            thread.start()
+        thread = threading.Thread(target=come_and_go, args=(cluster, seen, ended))
+        thread.start()
         try:
             # Of so few rows a fit may end before a process has started.
             while len(seen) < 3:
@@ -112,17 +111,62 @@ def test_workers_that_come_and_go(rows, expected):
                 check(small_svc(client=client).fit(rows), expected)
         finally:
             ended.set()
-            for thread in threads:
-                thread.join()
+            thread.join()
 
 
-def watch(cluster, seen, ended):
+def come_and_go(cluster, seen, ended):
+    n = 0
     while not ended.wait(0.05):
         seen.update(cluster.scheduler_info["workers"])
+        n += 1
+        if n % 30 == 0:
+            cluster.scale(1 + n // 30 % 2)
 
 
-def come_and_go(cluster, ended):
-    n = 1
-    while not ended.wait(1.5):
-        n = 3 - n
-        cluster.scale(n)
+# A fit here takes a blink: what has not ended by then waits for itself.
+ENDS_S = 60
+
+
+def fit_one(seed):
+    X, y = checkers(300, seed=seed)
+    model = small_svc().fit(X, y)
+    return model_bits(model), model.predict(X).tolist(), model.score(X, y)
+
+
+def test_more_fits_in_tasks_than_slots_end():
+    # A fit inside a task leaves its slot while it waits.
+    with start_cluster(2, 1, "1GiB") as cluster, Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+        futures = client.map(fit_one, range(4), pure=False)
+        with client.as_current():
+            assert not wait(futures, timeout=ENDS_S).not_done
+        assert client.gather(futures) == [*map(fit_one, range(4))]
+
+
+# A process that cannot import daskls, and the scheduler that runs in it.
+BARE = """
+import asyncio, sys
+sys.modules["daskls"] = None
+from distributed import Scheduler
+
+async def main():
+    async with Scheduler(port=0, dashboard_address=":0") as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+
+asyncio.run(main())
+"""
+
+
+def test_a_scheduler_without_daskls_is_named():
+    with started("-c", BARE, stdout=subprocess.PIPE, env=python_env()) as bare:
+        address = bare.stdout.readline().strip()
+        worker = ("-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard")
+        told = rf"^The scheduler {address} cannot read the tasks .*\(.*daskls.*\).*Install daskls"
+        with (
+            started(*worker, "--nthreads", "1", env=python_env()),
+            Client(address, set_as_default=False) as client,
+        ):
+            client.wait_for_workers(1, timeout=60)
+            with pytest.raises(ClusterError, match=told):
+                small_svc(client=client).fit(*checkers(300))

@@ -5,6 +5,7 @@
 
 import os
 import shutil
+from functools import cache
 from itertools import product
 
 import dask
@@ -45,7 +46,6 @@ FEW_WAYS = few([*EARLY, *(way for way in WAYS if way not in EARLY)], len(EARLY))
 
 @pytest.fixture(autouse=True)
 def more_small_tasks():
-    """Several parts of each kind, in this process."""
     with tiny_tasks(N_SEARCH_TASKS=12), dask.config.set(scheduler="sync"):
         yield
 
@@ -71,7 +71,6 @@ def told(store, call):
 
 
 def check_refit(way, store, file, damage, expected):
-    """Fit where one file is damaged: it gives what it does where nothing is."""
     if file.name == "root":
         before = times(store)
         with pytest.raises(StoreError, match=r"Remove the store, then fit again|holds no model"):
@@ -85,11 +84,22 @@ def check_refit(way, store, file, damage, expected):
     assert bits_of(make(way, store=store).fit(X, Y)) == expected
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A function of a way: an undisturbed fit's folder, bits, and what it put in place."""
+
+    @cache
+    def fitted(way):
+        names, kept = [], tmp_path_factory.mktemp("whole") / "m"
+        with Writes(kept, names.append):
+            return kept, bits_of(make(way, store=kept).fit(X, Y)), names
+
+    return fitted
+
+
 @pytest.mark.parametrize("way", FEW_WAYS)
-def test_damage_to_an_unfinished_store(way, tmp_path):
-    names = []
-    with Writes(tmp_path / "whole", names.append):
-        expected = bits_of(make(way, store=tmp_path / "whole").fit(X, Y))
+def test_damage_to_an_unfinished_store(way, whole, tmp_path):
+    _, expected, names = whole(way)
     for number, start in enumerate(ENDS):
         n = sum(name.startswith(start) for name in names)
         if n == 0:
@@ -110,10 +120,9 @@ def test_damage_to_an_unfinished_store(way, tmp_path):
         *few([way for way in WAYS if way != "VoronoiSVC"]),
     ],
 )
-def test_every_damage_to_every_kind_of_file_of_a_finished_model(way, tmp_path):
-    kept, store = tmp_path / "kept", tmp_path / "m"
-    model = make(way, store=kept).fit(X, Y)
-    expected, scores, n_noticed = bits_of(model), answers_of(model, QUERIES), 0
+def test_every_damage_to_every_kind_of_file_of_a_finished_model(way, whole, tmp_path):
+    (kept, expected, _), store, n_noticed = whole(way), tmp_path / "m", 0
+    scores = answers_of(daskls.load(kept), QUERIES)
     kinds = {(file.parent, kind_of(file)): file.relative_to(kept) for file in files_of(kept)}
     matrix, rng = [*product(kinds.values(), DAMAGES)], np.random.default_rng(0)
     refitted = {*rng.permutation(len(matrix))[:N_DAMAGES]}
@@ -149,11 +158,7 @@ def test_only_what_is_damaged_is_trained_again(tmp_path, monkeypatch):
     assert {f: f.stat().st_mtime_ns for f in before} == before
     assert model_bits(store) == expected
     assert sorted(p.name for p in store.iterdir()) == ["bundles", "index", "partition", "root"]
-
-
-def test_a_damaged_index_needs_no_training(tmp_path, monkeypatch):
-    store = tmp_path / "m"
-    expected = model_bits(small_svc(store=store).fit(X, Y))
+    # A damaged index needs no training.
     (store / "index").unlink()
     calls = [Calls(monkeypatch, *at) for at in ((fit, "fit_bundle"), (pipeline, "regroup_rows"))]
     small_svc(store=store).fit(X, Y)
@@ -180,12 +185,10 @@ class DamagesOnce:
 
 
 @pytest.mark.parametrize("way", FEW_WAYS)
-def test_damage_in_the_middle_of_a_fit_is_mended_within_it(way, tmp_path, caplog):
-    names, repaired = [], set()
-    with Writes(tmp_path / "whole", names.append):
-        expected = bits_of(make(way, store=tmp_path / "whole").fit(X, Y))
+def test_damage_in_the_middle_of_a_fit_is_mended_within_it(way, whole, tmp_path, caplog):
+    (folder, expected, names), repaired = whole(way), set()
     stages = list(dict.fromkeys(map(stage_of, names)))
-    kept = {stage_of(str(f.relative_to(tmp_path / "whole"))) for f in files_of(tmp_path / "whole")}
+    kept = {stage_of(str(file.relative_to(folder))) for file in files_of(folder)}
     for number, stage in enumerate(stages):
         store = tmp_path / str(number)
         damages = DamagesOnce(store, stage, number)

@@ -13,14 +13,13 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from support import assert_same_model, checkers, small_svc
+from support import assert_same_model, checkers, path_of, small_svc
 
-import daskls
-from daskls import StoreError
+from daskls import StoreError, load
 from daskls.datasets import convert
 
 NOBODY = 65534
-N_ROWS = 300
+X, Y = checkers(300)
 PAGE = 4096
 DISK_NBYTES = 64 << 20
 
@@ -35,61 +34,32 @@ def folder():
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return small_svc(store=folder / "model").fit(*checkers(N_ROWS))
-
-
-@pytest.fixture(scope="module")
-def files(folder, model):
-    """Write what can be converted; then let each writer work, where it may, and load its modules.
+    """A model beside which lies what can be converted; each writer has loaded its modules.
 
     Another user may not be allowed to read them.
     """
-    X, y = checkers(N_ROWS)
-    np.savetxt(folder / "rows.csv", np.column_stack([X, y]), delimiter=",")
-    for write in (*FITS, *OTHERS):
-        (folder / write.__name__).mkdir()
-        write(folder / write.__name__, model, folder)
-    return folder
+    model = small_svc(store=folder / "model").fit(X, Y)
+    np.savetxt(folder / "rows.csv", np.column_stack([X, Y]), delimiter=",")
+    for write in WRITERS:
+        (folder / write).mkdir()
+        WRITERS[write](folder / write / "m", model)
+    return model
 
 
-# What writes, each as a function of (where, model, files).
+def fit_temporary(where, model):
+    with dask.config.set({"temporary-directory": str(where)}):
+        small_svc().fit(X, Y)
 
 
-def fit_numpy(where, model, files):
-    small_svc(store=where / "m").fit(*checkers(N_ROWS))
-
-
-def fit_dask(where, model, files):
-    X, y = checkers(N_ROWS)
-    small_svc(store=where / "m").fit(da.from_array(X), da.from_array(y))
-
-
-def fit_temporary(where, model, files):
-    with dask.config.set({"temporary-directory": str(where / "m")}):
-        small_svc().fit(*checkers(N_ROWS))
-
-
-def predict(where, model, files):
-    model.predict_to_zarr(da.from_array(checkers(500)[0]), where / "m")
-
-
-def save(where, model, files):
-    model.save(where / "m")
-
-
-def convert_csv(where, model, files):
-    convert(files / "rows.csv", where / "m", label=-1)
-
-
-FITS = [fit_numpy, fit_dask, fit_temporary]
-OTHERS = [predict, save, convert_csv]
-
-
-def name_of(value):
-    return getattr(value, "__name__", str(value))
-
-
-# Where nothing can be written, each as a context that yields a path.
+# Each writes something in a place.
+WRITERS = {
+    "fit": lambda where, model: small_svc(store=where).fit(X, Y),
+    "fit dask": lambda where, model: small_svc(store=where).fit(*map(da.from_array, (X, Y))),
+    "fit temporary": fit_temporary,
+    "predict": lambda where, model: model.predict_to_zarr(da.from_array(checkers(500)[0]), where),
+    "save": lambda where, model: model.save(where),
+    "convert": lambda where, model: convert(path_of(model).with_name("rows.csv"), where, label=-1),
+}
 
 
 @contextmanager
@@ -102,15 +72,12 @@ def below_a_file(folder):
 
 @contextmanager
 def another_user():
-    """Be another user than root, who may read and write everywhere."""
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.seteuid(NOBODY)
+    before = os.geteuid()
+    os.seteuid(before or NOBODY)
     try:
         yield
     finally:
-        if is_root:
-            os.seteuid(0)
+        os.seteuid(before)
 
 
 @contextmanager
@@ -146,50 +113,44 @@ def mounted(folder, options):
         path.rmdir()
 
 
-REFUSALS = {
-    below_a_file: "file is in the way",
-    forbidden: "may not write",
-}
+REFUSALS = {below_a_file: "file is in the way", forbidden: "may not write"}
 
 
-def assert_one_sentence(error, where):
-    """Fail unless an error names the place, and is short enough to be read."""
-    text = str(error.value)
-    assert str(where) in text
-    assert len(text) < 600
-    assert "\n" not in text
+@contextmanager
+def one_sentence(where, match):
+    """Fail unless there is an error that names the place, and is short enough to be read."""
+    with pytest.raises(StoreError, match=match) as error:
+        yield
+    assert str(where) in str(error.value)
+    assert len(str(error.value)) < 600
+    assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("write", [*FITS, *OTHERS], ids=name_of)
-@pytest.mark.parametrize("refuse", REFUSALS, ids=name_of)
-def test_where_nothing_can_be_written(refuse, write, folder, model, files):
-    with refuse(folder) as where, pytest.raises(StoreError, match=REFUSALS[refuse]) as error:
-        write(where, model, files)
-    assert_one_sentence(error, where)
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("refuse", REFUSALS)
+def test_where_nothing_can_be_written(refuse, write, folder, model):
+    with refuse(folder) as where, one_sentence(where, REFUSALS[refuse]):
+        WRITERS[write](where / "m", model)
 
 
 @pytest.mark.parametrize("hidden", ["", "root", "bundles", "index"])
 def test_a_model_that_may_not_be_read(hidden, folder, tmp_path):
-    path = folder / "hidden"
-    model = small_svc(store=path).fit(*checkers(N_ROWS))
-    X = checkers(10)[0]
+    path, copy = folder / "hidden", folder / "copy"
+    model = small_svc(store=path).fit(X, Y)
     model.predict(X)
     (path / hidden).chmod(0)
     calls = [
-        lambda: daskls.load(path).predict(X),
-        lambda: model.predict(X),
-        lambda: model.save(folder / "copy"),
-        lambda: small_svc(store=path).fit(*checkers(N_ROWS)),
+        (path, lambda: load(path).predict(X)),
+        (copy, lambda: model.save(copy)),
+        (path, lambda: small_svc(store=path).fit(X, Y)),
+        (path, lambda: model.predict(X)),
     ]
-    # What is open stays open.
-    if hidden in ("root", "index"):
-        del calls[1]
     try:
         with another_user():
-            for call in calls:
-                with pytest.raises(StoreError, match="Permission denied") as error:
+            # What is open stays open.
+            for where, call in calls[: 3 if hidden in ("root", "index") else 4]:
+                with one_sentence(where, "Permission denied"):
                     call()
-                assert_one_sentence(error, path if call is not calls[-2] else folder / "copy")
     finally:
         (path / hidden).chmod(0o755)
         shutil.rmtree(path)
@@ -198,24 +159,22 @@ def test_a_model_that_may_not_be_read(hidden, folder, tmp_path):
 @pytest.mark.parametrize(
     ("write", "n_pages"),
     [
-        *((write, n) for write in (fit_numpy, fit_dask, save) for n in (0, 1, 3)),
-        (fit_temporary, 0),
-        *((write, n) for write in OTHERS if write is not save for n in (0, 1)),
+        *((write, n) for write in ("fit", "fit dask", "save") for n in (0, 1, 3)),
+        ("fit temporary", 0),
+        *((write, n) for write in ("predict", "convert") for n in (0, 1)),
     ],
-    ids=name_of,
 )
-def test_a_disk_that_fills(write, n_pages, folder, model, files):
+def test_a_disk_that_fills(write, n_pages, folder, model):
     with mounted(folder, f"size={DISK_NBYTES}") as where:
         filler = where / "filler"
         filler.write_bytes(bytes(DISK_NBYTES - n_pages * PAGE))
-        with pytest.raises(StoreError, match=r"(No space left|are free).*Free some space") as error:
-            write(where, model, files)
-        assert_one_sentence(error, where)
-        if write not in FITS:
+        with one_sentence(where, r"(No space left|are free).*Free some space"):
+            WRITERS[write](where / "m", model)
+        if not write.startswith("fit"):
             assert list(where.iterdir()) == [filler]
         filler.unlink()
-        write(where, model, files)
-        if write in (fit_numpy, fit_dask, save):
+        WRITERS[write](where / "m", model)
+        if write in ("fit", "fit dask", "save"):
             assert_same_model(model, where / "m")
 
 

@@ -89,9 +89,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    ("script", "codes"),
-    [(THREADS, [7, 0]), (CLIENTS, [7] * 3)],
-    ids=["pools", "clients"],
+    ("script", "codes"), [(THREADS, [7, 0]), (CLIENTS, [7] * 3)], ids=["pools", "clients"]
 )
 def test_a_child_fits_and_answers_or_is_refused(script, codes):
     done = subprocess.run(

@@ -1,119 +1,152 @@
-"""Two hosts that share nothing but a bucket: the fit of one machine, whoever is killed."""
+"""Two hosts that share nothing but a bucket: the fit of one machine, whoever is killed.
 
+They are namespaces of this machine, with disks of their own.
+"""
+
+import os
+import shutil
 import subprocess
+import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
-import hosts
-import numpy as np
 import pytest
 import s3
-from host_session import digest_of
-from small import small
+from small import answers_of, queries, small
+from support import checkers, python_env
 
 from daskls.store.bucket import Bucket
 from daskls.store.dataset import DatasetWriter
 
 pytestmark = pytest.mark.slow
-SESSION = hosts.__file__.replace("hosts.py", "host_session.py")
-PORT = 8786
+
+SUBNET = "10.77.0"
+NAMES = ("daskls-1", "daskls-2")
+# The machine itself, on the hosts' network.
+ABOVE = f"{SUBNET}.254"
+SCHEDULER = f"tcp://{SUBNET}.1:8786"
+# What a host has of its own in place of the machine's: nothing of a test's files is seen there.
+INSIDE = "mount -t tmpfs none /tmp && mount -t tmpfs none /dev/shm && cd /tmp"
+# No process of one host is seen by the other, as on two machines.
+SPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 # How long a fit of a blink may take where every host starts Python first.
 PATIENCE_S = 240
-N = 900
+# Fits rows, if any are named, then answers.
+SESSION = """
+import sys
+import daskls
+from distributed import Client
+from small import answers_of, queries, small
+store, scheduler, *rows = sys.argv[1:]
+if rows:
+    with Client(scheduler) as client:
+        client.wait_for_workers(1, timeout=120)
+        small("VoronoiSVC", store=store, client=client).fit(*rows)
+print(answers_of(daskls.load(store), queries()).tolist(), flush=True)
+"""
 
 
-@pytest.fixture(scope="module")
-def network():
-    """Two hosts, the settings that lead to their bucket, and the URL of rows in it."""
-    reason = hosts.why_not()
-    if reason:
-        pytest.skip(reason)
-    with hosts.hosts() as found, s3.serving(hosts.ABOVE) as endpoint:
-        env = s3.settings(endpoint)
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in env.items():
-                patch.setenv(name, value)
-            rows = f"s3://{s3.BUCKET}/rows"
-            with DatasetWriter(rows, 2, "f8", chunk_rows=N // 4) as writer:
-                writer.append(*data())
-            yield found, env, rows
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
-def data():
-    rng = np.random.default_rng(0)
-    X = rng.random((N, 2))
-    return X, ((X * 3).astype(int).sum(axis=1) % 2).astype("i4")
+def start(number, *command, **env):
+    return subprocess.Popen(
+        [
+            *("ip", "netns", "exec", NAMES[number], *SPACES, "sh", "-c", f'{INSIDE} && exec "$@"'),
+            *("sh", sys.executable, *command),
+        ],
+        **{"env": python_env(**env), "text": True},
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE},
+    )
 
 
 @contextmanager
-def cluster(found, env):
-    quiet = {"env": env, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    scheduler = (*("-m", "distributed.cli.dask_scheduler"), "--no-dashboard", "--port", str(PORT))
-    worker = (
-        *("-m", "distributed.cli.dask_worker", address(found)),
-        *("--no-dashboard", "--nthreads", "1", "--memory-limit", "1GiB"),
-    )
-    started = [found[0].start(*scheduler, **quiet)]
+def hosts():
+    with ExitStack() as stack:
+        # Of a run that was killed.
+        for old in (("link", "del", "daskls-net"), *(("netns", "del", name) for name in NAMES)):
+            subprocess.run(["ip", *old], check=False, capture_output=True)
+        ip("link", "add", "daskls-net", "type", "bridge")
+        stack.callback(ip, "link", "del", "daskls-net")
+        ip("addr", "add", f"{ABOVE}/24", "dev", "daskls-net")
+        ip("link", "set", "daskls-net", "up")
+        for number, name in enumerate(NAMES, start=1):
+            ip("netns", "add", name)
+            stack.callback(ip, "netns", "del", name)
+            ip("link", "add", f"{name}-a", "type", "veth", "peer", "name", f"{name}-b")
+            ip("link", "set", f"{name}-a", "master", "daskls-net", "up")
+            ip("link", "set", f"{name}-b", "netns", name)
+            ip("-n", name, "addr", "add", f"{SUBNET}.{number}/24", "dev", f"{name}-b")
+            ip("-n", name, "link", "set", f"{name}-b", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        yield
+
+
+@pytest.fixture(scope="module")
+def env():
+    """The settings that lead two hosts, and this process, to their bucket."""
+    if os.geteuid() or not shutil.which("ip") or not shutil.which("unshare"):
+        pytest.skip("namespaces need root, ip and unshare")
     try:
-        started += [host.start(*worker, **quiet) for host in found]
+        with hosts():
+            out, told = start(0, "-c", "print('here')").communicate(timeout=60)
+    except subprocess.CalledProcessError as error:
+        out, told = "", error.stderr.decode()
+    if out.strip() != "here":
+        pytest.skip(f"no process runs in a namespace here: {told.strip()}")
+    with hosts(), s3.serving(ABOVE) as endpoint, pytest.MonkeyPatch.context() as patch:
+        for name, value in (env := s3.settings(endpoint)).items():
+            patch.setenv(name, value)
+        yield env
+
+
+@contextmanager
+def cluster(env):
+    scheduler = ("-m", "distributed.cli.dask_scheduler", "--no-dashboard", "--port", "8786")
+    worker = ("-m", "distributed.cli.dask_worker", SCHEDULER, "--no-dashboard", "--nthreads", "1")
+    started = [start(0, *scheduler, **env)]
+    try:
+        started += [start(host, *worker, "--memory-limit", "1GiB", **env) for host in (0, 1)]
         yield started[1:]
     finally:
         for process in started:
             process.kill()
         for process in started:
-            process.wait()
-
-
-def address(found):
-    return f"tcp://{found[0].address}:{PORT}"
-
-
-def answer(process):
-    out, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, err
-    return out.strip()
-
-
-def fit_on(host, found, env, name, rows, store):
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return host.start(SESSION, "fit", name, rows, store, address(found), env=env, **pipes)
-
-
-def predict_on(host, env, store):
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return answer(host.start(SESSION, "predict", store, env=env, **pipes))
+            process.communicate()
 
 
 def until_written(store, pattern):
-    """Wait until something of a store is there."""
     end = time.monotonic() + PATIENCE_S
     while not Bucket(store).find(pattern):
         assert time.monotonic() < end, f"nothing of {pattern} in {PATIENCE_S} s"
         time.sleep(0.02)
 
 
-def test_workers_and_clients_are_killed(network):
-    found, env, rows = network
-    store = f"s3://{s3.BUCKET}/killed"
-    X, y = data()
-    expected = digest_of(small("VoronoiSVC").fit(X, y))
-    with cluster(found, env) as workers:
-        first = fit_on(found[0], found, env, "VoronoiSVC", rows, store)
+def test_workers_and_clients_are_killed(env):
+    rows, store = f"s3://{s3.BUCKET}/rows", f"s3://{s3.BUCKET}/killed"
+    X, y = checkers(900)
+    with DatasetWriter(rows, 2, "f8", chunk_rows=225) as writer:
+        writer.append(X, y.astype("i4"))
+    expected = answers_of(small("VoronoiSVC").fit(X, y), queries()).tolist()
+    session = partial(start, **env)
+    with cluster(env) as workers:
+        first = session(0, "-c", SESSION, store, SCHEDULER, rows)
         until_written(store, "exchange-*/*")
         workers[1].kill()
         until_written(store, "bundles/*")
         first.kill()
         first.communicate()
         # Another host's client: it sees no process of the first, only that its sign grows old.
-        second = fit_on(found[1], found, env, "VoronoiSVC", rows, store)
-        out, err = second.communicate(timeout=PATIENCE_S)
-        end = time.monotonic() + PATIENCE_S
-        while second.returncode and "Another fit is writing the store" in err:
+        end, err = time.monotonic() + PATIENCE_S, "Another fit is writing the store"
+        while "Another fit is writing the store" in err:
             assert time.monotonic() < end, err
-            time.sleep(5)
-            second = fit_on(found[1], found, env, "VoronoiSVC", rows, store)
+            second = session(1, "-c", SESSION, store, SCHEDULER, rows)
             out, err = second.communicate(timeout=PATIENCE_S)
+            time.sleep(5 * (second.returncode != 0))
         assert second.returncode == 0, err
-        assert out.strip() == expected
-    assert predict_on(found[0], env, store) == expected
+        assert out.strip() == str(expected)
+    out, err = session(0, "-c", SESSION, store, SCHEDULER).communicate(timeout=PATIENCE_S)
+    assert out.strip() == str(expected), err
     assert not Bucket(store).find(".owner*", "exchange-*", "input-*", ".probe-*")

@@ -5,18 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import psutil
 import pytest
-from support import (
-    PAPERS,
-    as_options,
-    checkers,
-    heed_interrupts,
-    python_env,
-    run_cli,
-    small_svc,
-)
+from support import PAPERS, as_options, checkers, heed_interrupts, python_env, run_cli, small_svc
 
 import daskls
 from daskls.datasets import write
@@ -38,32 +31,25 @@ def folder(tmp_path_factory):
 def start(*args):
     return subprocess.Popen(
         [sys.executable, "-m", "daskls", *map(str, args), "-q"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=python_env(),
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
         # A session of its own, as a terminal gives: the signal goes to all of its processes.
-        start_new_session=True,
-        preexec_fn=heed_interrupts,
+        **{"env": python_env(), "start_new_session": True, "preexec_fn": heed_interrupts},
     )
 
 
 def alive_of_session(session):
     found = []
     for process in psutil.process_iter():
-        try:
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
             if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.name())
-        except (ProcessLookupError, psutil.NoSuchProcess):
-            continue
     return found
 
 
 def count_children(process):
-    try:
+    with suppress(psutil.NoSuchProcess):
         return len(psutil.Process(process.pid).children(recursive=True))
-    except psutil.NoSuchProcess:
-        return 0
+    return 0
 
 
 # When the signal comes, as functions of (process, output): the resource tracker is the first child,
@@ -82,7 +68,6 @@ INTERRUPTED = {
 
 
 def interrupt(process, out, moment, later_s=0.0, times=1):
-    """Send SIGINT to all processes of a session at its moment, and maybe again."""
     while not MOMENTS[moment](process, out):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.002)
@@ -93,23 +78,18 @@ def interrupt(process, out, moment, later_s=0.0, times=1):
 
 
 def check_end(process, command):
-    """Fail unless an interrupted command said so in one sentence and left no process."""
     _, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr.splitlines()) == (130, [INTERRUPTED[command]])
     # What Python itself starts beside its processes goes when it sees that they are gone.
     deadline = time.monotonic() + 30
-    while alive_of_session(process.pid) and time.monotonic() < deadline:
+    while alive := alive_of_session(process.pid):
+        assert time.monotonic() < deadline, alive
         time.sleep(0.05)
-    assert alive_of_session(process.pid) == []
 
 
 @pytest.mark.parametrize(
     ("moment", "later_s", "times"),
-    [
-        ("the first process", 0.6, 1),
-        ("both workers", 0.1, 2),
-        ("the output", 0.0, 1),
-    ],
+    [("the first process", 0.6, 1), ("both workers", 0.1, 2), ("the output", 0.0, 1)],
 )
 def test_ctrl_c_while_predict_starts_a_cluster(moment, later_s, times, folder, tmp_path):
     out = tmp_path / "out"
@@ -133,7 +113,7 @@ def test_ctrl_c_in_a_fit_says_how_to_go_on_and_the_same_command_does(tmp_path):
     assert kept
     # Not in this process, whose small tasks make other bundles.
     process = start("fit", data, model, *options, "--workers", 0)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
+    assert process.communicate(timeout=60)[1] == ""
+    assert process.returncode == 0
     assert {p: p.stat().st_mtime_ns for p in kept} == kept
     assert daskls.load(model).n_cells_ == 60

@@ -1,15 +1,18 @@
 """What ends the work from outside is one ClusterError, and a second fit goes on; nothing hangs."""
 
+import _thread
 import os
 import signal
+import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import dask
 import dask.array as da
-import numpy as np
 import pytest
+import zarr
 from distributed import Client, Future, WorkerPlugin
 from support import assert_same_model, checkers, few, memory_nbytes, small_svc, start_cluster
 
@@ -23,59 +26,54 @@ pytestmark = pytest.mark.slow
 PATIENCE_S = 12
 
 
-@pytest.fixture(autouse=True)
-def longest_wait():
-    with dask.config.set({"daskls.patience": "60s"}):
-        yield
-
-
 def short_patience(seconds=PATIENCE_S):
     return dask.config.set({"daskls.patience": seconds})
 
 
-@pytest.fixture
-def cluster():
-    with start_cluster(2, 1, "1GiB") as cluster:
-        yield cluster
+@pytest.fixture(autouse=True)
+def longest_wait():
+    with short_patience(60):
+        yield
+
+
+@contextmanager
+def client_of(*cluster):
+    with start_cluster(*cluster) as cluster, Client(cluster, set_as_default=False) as client:
+        if cluster.worker_spec:
+            client.wait_for_workers(len(cluster.worker_spec), timeout=60)
+        yield client
 
 
 @pytest.fixture(scope="module")
 def lasting_client():
-    """Of a cluster for tests that leave it as they found it."""
-    with (
-        start_cluster(2, 1, "1GiB") as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        client.wait_for_workers(2, timeout=60)
+    with client_of(2) as client:
         yield client
 
 
 @pytest.fixture
-def client(cluster):
-    with Client(cluster, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
+def client():
+    with client_of(2) as client:
         yield client
 
 
 def mark(folder, name):
-    """Leave a file, from whatever process."""
     (Path(folder) / f"{name}-{os.getpid()}-{time.monotonic_ns()}").touch()
 
 
 def slow(block, folder, seconds=0.3):
     mark(folder, "block")
-    gate = Path(folder) / "gate"
-    wait_until(lambda: not gate.exists() or len(list(gate.parent.glob("block-*"))) <= 3)
     time.sleep(seconds)
     return block
 
 
 def slow_data(folder, seconds=0.3):
     X, y = checkers(1200)
-    X = da.from_array(X, chunks=(100, 2))
-    return X.map_blocks(slow, str(folder), seconds, dtype=X.dtype, meta=X._meta), da.from_array(
-        y, chunks=100
-    )
+    return late(X, (100, 2), slow, folder, seconds), da.from_array(y, chunks=100)
+
+
+def late(X, chunks, function, *args):
+    X = da.from_array(X, chunks=chunks)
+    return X.map_blocks(function, *map(str, args[:1]), *args[1:], dtype=X.dtype, meta=X._meta)
 
 
 def wait_until(reached, seconds=60):
@@ -86,8 +84,6 @@ def wait_until(reached, seconds=60):
 
 
 def when_blocks_run(folder, happen):
-    """Let something happen in a thread once a few blocks have begun."""
-
     def run():
         wait_until(lambda: len(list(Path(folder).glob("block-*"))) >= 3)
         happen()
@@ -97,18 +93,12 @@ def when_blocks_run(folder, happen):
     return thread
 
 
-def cancel_all(client):
-    client.cancel([Future(key, client) for key in list(client.futures)], force=True)
-
-
-def lose_all_workers(client):
-    client.cluster.scale(0)
-
-
 EVENTS = {
-    "futures cancelled": cancel_all,
+    "futures cancelled": lambda client: client.cancel(
+        [Future(key, client) for key in list(client.futures)], force=True
+    ),
     "restarted": lambda client: client.restart(),
-    "no workers": lose_all_workers,
+    "no workers": lambda client: client.cluster.scale(0),
     "cluster closed": lambda client: client.cluster.close(),
     "client closed": lambda client: client.close(),
 }
@@ -128,30 +118,16 @@ def test_what_ends_a_fit_from_outside_is_told_and_the_next_fit_goes_on(event, cl
     assert not list(store.glob(".*"))
 
 
-def pids(client):
-    return list(client.run(os.getpid).values())
-
-
-@pytest.mark.slow
 def test_workers_that_do_not_answer_are_told(lasting_client, tmp_path):
-    stopped = pids(lasting_client)
-
-    def stop():
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
-
-    happening = when_blocks_run(tmp_path, stop)
+    pids = list(lasting_client.run(os.getpid).values())
+    happening = when_blocks_run(tmp_path, lambda: [os.kill(pid, signal.SIGSTOP) for pid in pids])
+    told = r"nothing for 12 s .*2 worker\(s\), .* do not answer"
     try:
-        with (
-            short_patience(),
-            pytest.raises(
-                ClusterError, match=r"nothing for 12 s .*2 worker\(s\), .* do not answer"
-            ),
-        ):
+        with short_patience(), pytest.raises(ClusterError, match=told):
             small_svc(client=lasting_client, store=tmp_path / "m").fit(*slow_data(tmp_path))
     finally:
         happening.join()
-        for pid in stopped:
+        for pid in pids:
             os.kill(pid, signal.SIGCONT)
 
 
@@ -164,16 +140,11 @@ def heeded_interrupts():
 
 
 def test_ctrl_c_passes_and_frees_the_cluster(lasting_client, heeded_interrupts, tmp_path):
-    import _thread
-
     happening = when_blocks_run(tmp_path, _thread.interrupt_main)
     with pytest.raises(KeyboardInterrupt):
         small_svc(client=lasting_client, store=tmp_path / "m").fit(*slow_data(tmp_path))
     happening.join()
     wait_until(lambda: not any(lasting_client.processing().values()))
-
-
-# Workers that come, go, or cannot take part
 
 
 def hold(share, dask_worker=None):
@@ -184,21 +155,20 @@ def hold(share, dask_worker=None):
 
 def test_without_workers_a_fit_waits_for_one_then_refuses(tmp_path):
     X, y = checkers(300)
-    with start_cluster(0) as cluster, Client(cluster, set_as_default=False) as client:
+    with client_of(0) as client:
         none = r"nothing for 1 s .*it has no worker"
         with short_patience(1), pytest.raises(ClusterError, match=none):
             small_svc(client=client).fit(X, y)
-        happening = threading.Timer(1.0, lambda: cluster.scale(1))
+        happening = threading.Timer(1.0, lambda: client.cluster.scale(1))
         happening.start()
         model = small_svc(client=client).fit(X, y)
         happening.join()
     assert_same_model(small_svc().fit(X, y), model)
 
 
-@pytest.mark.slow
 def test_paused_workers_are_told(tmp_path):
     X, y = checkers(300)
-    with start_cluster(1, 1, "400MiB") as cluster, Client(cluster, set_as_default=False) as client:
+    with client_of(1, 1, "400MiB") as client:
         client.run(hold, 0.87)
         paused = r"1 of 1 worker\(s\) are paused.* holds 3\d\d of 400 MiB.*client.restart\(\)"
         with short_patience(4), pytest.raises(ClusterError, match=paused):
@@ -208,38 +178,29 @@ def test_paused_workers_are_told(tmp_path):
 
 
 class HideDaskls(WorkerPlugin):
-    """Makes a worker one where daskls is not installed."""
-
     def setup(self, worker):
-        import sys
-
         for name in [n for n in sys.modules if n.split(".")[0] == "daskls"]:
             del sys.modules[name]
         sys.modules["daskls"] = None
 
 
 class OtherVersion(WorkerPlugin):
-    """Makes a worker one with another version of daskls."""
-
     def setup(self, worker):
         daskls._version.__version__ = "0.1.0"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plugin", "told"),
     [
-        (HideDaskls, r"worker tcp://\S+ cannot import daskls .*Install"),
-        (
-            OtherVersion,
-            rf"worker tcp://\S+ has daskls 0\.1\.0\. Install daskls {daskls.__version__}",
-        ),
+        (HideDaskls, "cannot import daskls .*Install"),
+        (OtherVersion, rf"has daskls 0\.1\.0\. Install daskls {daskls.__version__}"),
     ],
 )
 def test_a_worker_without_this_version_of_daskls_is_told(plugin, told, client):
     X, y = checkers(300)
     model = small_svc().fit(X, y)
     client.register_plugin(plugin())
+    told = rf"worker tcp://\S+ {told}"
     with pytest.raises(ClusterError, match=told):
         small_svc(client=client).fit(X, y)
     # Dask would close each such worker, and wait for others.
@@ -249,26 +210,21 @@ def test_a_worker_without_this_version_of_daskls_is_told(plugin, told, client):
 
 
 class HidePath(WorkerPlugin):
-    """Makes a worker one that does not share a folder with the client, perhaps from a file on."""
-
-    def __init__(self, path, only=None, once=""):
-        self.path, self.only, self.once = str(path), only, str(once)
+    def __init__(self, path):
+        self.path = str(path)
 
     def setup(self, worker):
-        if self.only is None or worker.name == self.only:
-            exists, lstat = os.path.exists, os.lstat
+        exists, lstat = os.path.exists, os.lstat
 
-            def hides(path):
-                return str(path).startswith(self.path) and (not self.once or exists(self.once))
+        def seen(path):
+            return "/nowhere" if str(path).startswith(self.path) else path
 
-            os.path.exists = lambda path: not hides(path) and exists(path)
-            os.lstat = lambda path, **at: lstat("/nowhere" if hides(path) else path, **at)
+        os.path.exists = lambda path: exists(seen(path))
+        os.lstat = lambda path, **at: lstat(seen(path), **at)
 
 
 @pytest.mark.parametrize("hidden", few(["m", "X.zarr"]))
 def test_workers_that_do_not_share_the_store_or_the_data(hidden, lasting_client, tmp_path):
-    import zarr
-
     X, y = checkers(300)
     zarr.save_array(tmp_path / "X.zarr", X)
     lasting_client.register_plugin(HidePath(tmp_path / hidden))
@@ -277,11 +233,7 @@ def test_workers_that_do_not_share_the_store_or_the_data(hidden, lasting_client,
         small_svc(client=lasting_client, store=tmp_path / "m").fit(str(tmp_path / "X.zarr"), y)
 
 
-# Retries
-
-
 def fail_once(block, folder, error):
-    """Fail, or die, the first time that a block is computed."""
     mark(folder, "try")
     if not (Path(folder) / "failed").exists():
         (Path(folder) / "failed").touch()
@@ -294,9 +246,7 @@ def fail_once(block, folder, error):
 @pytest.mark.parametrize("error", [None, OSError, DataError, StoreError, MemoryPlanError])
 def test_a_task_is_tried_again_but_never_after_an_error_of_daskls(error, lasting_client, tmp_path):
     X, y = checkers(300)
-    once = da.from_array(X, chunks=(300, 2)).map_blocks(
-        fail_once, str(tmp_path), error, dtype=X.dtype, meta=np.empty((0, 2))
-    )
+    once = late(X, (300, 2), fail_once, tmp_path, error)
     if error in (None, OSError):
         assert_same_model(small_svc().fit(X, y), small_svc(client=lasting_client).fit(once, y))
         return
@@ -310,11 +260,8 @@ def test_a_client_given_as_text_is_refused():
         small_svc(client="tcp://nowhere:8786").fit(*checkers(300))
 
 
-@pytest.mark.slow
 def test_one_long_task_is_progress(lasting_client, tmp_path):
     X, y = checkers(300)
-    X = da.from_array(X, chunks=(300, 2))
-    late = X.map_blocks(slow, str(tmp_path), 9.0, dtype=X.dtype, meta=X._meta)
-    with dask.config.set({"daskls.patience": 6}):
-        model = small_svc(client=lasting_client).fit(late, y)
+    with short_patience(6):
+        model = small_svc(client=lasting_client).fit(late(X, (300, 2), slow, tmp_path, 9.0), y)
     assert_same_model(small_svc().fit(X, y), model)

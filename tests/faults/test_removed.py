@@ -10,17 +10,12 @@ import pytest
 from falks import small_falk
 from landmarks import small_landmarks
 from samplings import small_local
-from support import (
-    assert_same_model,
-    checkers,
-    path_of,
-    small_svc,
-    tiny_blocks,
-)
+from support import assert_same_model, checkers, path_of, small_svc, tiny_blocks
 from writes import remove
 
 import daskls
 from daskls import StoreError
+from daskls.methods import predict, to_zarr
 
 GONE = r"model at .*m was removed while it was in use"
 
@@ -48,56 +43,36 @@ def test_a_model_removed_before_a_prediction(make, data, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_removed_in_a_prediction(data, tmp_path, monkeypatch):
-    from daskls.methods import predict
+# What is removed (an output lies in a hidden place until it is whole), where, and what is told.
+IN_A_PREDICTION = [
+    ("m", predict, "score_rows", GONE),
+    (".out.*", to_zarr, "predict_block", r"out is gone.*then predict again"),
+]
 
+
+@pytest.mark.always
+@pytest.mark.parametrize(("what", "module", "name", "told"), IN_A_PREDICTION)
+def test_what_is_removed_in_a_prediction(what, module, name, told, data, tmp_path, monkeypatch):
     small_svc(store=tmp_path / "m").fit(*data)
     model = daskls.load(tmp_path / "m")
     X = da.from_array(checkers(500, seed=1)[0], (50, 2))
-    score_rows, n_calls = predict.score_rows, []
+    call, n_calls = getattr(module, name), []
 
-    def removed(reader, X):
-        n_calls.append(len(X))
+    def removed(*args, **kwargs):
+        n_calls.append(1)
         if len(n_calls) == 4:
-            remove(tmp_path / "m")
-        return score_rows(reader, X)
+            remove(next(tmp_path.glob(what)))
+        return call(*args, **kwargs)
 
-    monkeypatch.setattr(predict, "score_rows", removed)
+    monkeypatch.setattr(module, name, removed)
     tiny_blocks(monkeypatch, 800)
     with (
         ThreadPoolExecutor(4) as pool,
         dask.config.set(pool=pool),
-        pytest.raises(StoreError, match=GONE),
+        pytest.raises(StoreError, match=told),
     ):
         model.predict_to_zarr(X, tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_output_removed_in_a_prediction(data, tmp_path, monkeypatch):
-    from daskls.methods import to_zarr
-
-    model = small_svc().fit(*data)
-    X = da.from_array(checkers(500, seed=1)[0], (50, 2))
-    predict_block, n_calls = to_zarr.predict_block, []
-
-    def removed(*args, **kwargs):
-        answer = predict_block(*args, **kwargs)
-        n_calls.append(1)
-        if len(n_calls) == 4:
-            # Its place until it is whole.
-            remove(next(tmp_path.glob(".out.*")))
-        return answer
-
-    monkeypatch.setattr(to_zarr, "predict_block", removed)
-    tiny_blocks(monkeypatch, 800)
-    with (
-        dask.config.set(scheduler="sync"),
-        pytest.raises(StoreError, match=r"out is gone.*then predict again"),
-    ):
-        model.predict_to_zarr(X, tmp_path / "out")
-    assert len(n_calls) == 4
-    assert list(tmp_path.iterdir()) == []
-    model.predict_to_zarr(X, tmp_path / "out")
+    assert [*tmp_path.iterdir()] == [tmp_path / "m"] * (what != "m")
 
 
 def test_a_temporary_store_removed_before_it_is_pickled(data):

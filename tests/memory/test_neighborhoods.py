@@ -18,13 +18,7 @@ from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.neighborhoods.parts import read_centers
 from daskls.methods.neighborhoods.plan import SHARED_BY, neighborhood_nbytes
 from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_centers
-from daskls.neighbors.approximate import (
-    Group,
-    GroupRows,
-    build,
-    building_nbytes,
-    group_nbytes,
-)
+from daskls.neighbors.approximate import Group, GroupRows, build, building_nbytes, group_nbytes
 from daskls.neighbors.graph import GraphSearch
 from daskls.neighbors.search import find_nearest
 from daskls.records import SolverSpec
@@ -59,11 +53,9 @@ def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
     X, y = rows_of(4000, d, n_classes)
     path = tmp_path / "m"
     model = FalkSVC(k, n_assigned=60, C=1.0, gamma=1.0, tol=1e9, random_state=0, store=path)
-    fit_until("bundles", model, X, y)
-    centers = read_centers(Root.open(path)).positions[: 4 * batch].tolist()
     # No step is needed, so that all time goes into what is held.
     spec = SolverSpec(C=(1.0,), tol=1e9, fit_intercept=True)
-    check_training(path, spec, Falk((k,), percentiles=(50.0,)), centers, batch, (d, n_classes))
+    check_training(model, X, y, spec, Falk((k,), percentiles=(50.0,)), batch, (d, n_classes))
 
 
 @pytest.mark.parametrize("largest_C", few([1e6, 2.0]))
@@ -75,18 +67,17 @@ def test_training_neighborhoods_of_numbers(k, batch, d, width, largest_C, tmp_pa
     y = np.random.default_rng(1).normal(size=(4000, width))
     path = tmp_path / "m"
     model = FalkSVR(k, n_assigned=60, C=1.0, gamma=1.0, random_state=0, store=path)
-    fit_until("bundles", model, X, y)
-    centers = read_centers(Root.open(path)).positions[: 4 * batch].tolist()
     # Of so small a ridge systems are solved in float64; inner rows are left out of all of them.
     costs = (1.0, largest_C)
     spec = SolverSpec(C=costs, fit_intercept=True, loss="squared_error", target="numbers")
     neighbors = Falk((k,), selection="each", percentiles=(90.0,))
-    check_training(path, spec, neighbors, centers, batch, (d, width), 8 * width)
+    check_training(model, X, y, spec, neighbors, batch, (d, width), 8 * width)
 
 
-def check_training(path, spec, neighbors, centers, batch, shape, target_nbytes=4):
-    """Train some centers of a stopped fit, and compare the peak with what was projected."""
-    (k,), (d, n_classes) = neighbors.n_neighbors, shape
+def check_training(model, X, y, spec, neighbors, batch, shape, target_nbytes=4):
+    fit_until("bundles", model, X, y)
+    (k,), (d, n_classes), path = neighbors.n_neighbors, shape, model.store
+    centers = read_centers(Root.open(path)).positions[: 4 * batch].tolist()
     own = str(path), Root.open(path).fingerprint
     fit = Fit(*own, neighbors, spec, 0, 0, np.array([4000]), cache_nbytes=0)
     job = NeighborJob(fit, k, batch)

@@ -43,13 +43,12 @@ from daskls.store.artifact import write_artifact
 pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 
 
-# Features and classes.
 SIZES = [(54, 2), (300, 2), (12, 26)]
 
 
-@pytest.fixture(params=[*SIZES[::2], pytest.param(SIZES[1], marks=pytest.mark.slow)], ids=str)
-def job(request, tmp_path):
-    d, k = request.param
+@pytest.fixture
+def job(shape, tmp_path):
+    d, k = shape
     n = region_rows(d)
     rng = np.random.default_rng(0)
     X = rng.random((n, d), dtype="f4")
@@ -59,13 +58,21 @@ def job(request, tmp_path):
         str(tmp_path), "", None, "a", None, None, np.array([0]), n, 50, ClassCoding(k), 0
     )
     write_artifact(tmp_path, _region_key(job, 0), columns)
-    return job, d, k
+    return job
 
 
-@pytest.mark.parametrize("ridge", few([1e-4, 1e-1]))
-@pytest.mark.parametrize("cell_rows", few([2000, 1000, 4000]))
-def test_cells_that_choose_width_and_ridge(job, cell_rows, ridge):
-    job, d, k = job
+# Each shape, size of cells and ridge, with some of the others.
+@pytest.mark.parametrize(
+    ("shape", "cell_rows", "ridge"),
+    few(
+        [
+            *(((54, 2), 2000, 1e-4), ((12, 26), 4000, 1e-4), ((300, 2), 4000, 1e-1)),
+            *(((12, 26), 2000, 1e-1), ((300, 2), 1000, 1e-4), ((54, 2), 1000, 1e-1)),
+        ]
+    ),
+)
+def test_cells_that_choose_width_and_ridge(job, shape, cell_rows, ridge):
+    d, k = shape
     grid = TrialGrid(WIDTHS[8:10], (ridge,))
     sheet = plan_of_regions(job, 1000, cell_rows).final
     call = 0, np.ones(d), grid.at((0, 0), "rbf"), sheet, grid, job
@@ -74,13 +81,9 @@ def test_cells_that_choose_width_and_ridge(job, cell_rows, ridge):
     assert_projected(lambda: evaluate_candidate(*call), planned, 4)
 
 
-@pytest.mark.parametrize(
-    "job",
-    [SIZES[2], *(pytest.param(own, marks=pytest.mark.slow) for own in SIZES[:2])],
-    indirect=True,
-)
-def test_slopes_and_held_out_errors(job):
-    job, d, k = job
+@pytest.mark.parametrize("shape", [SIZES[2], pytest.param(SIZES[1], marks=pytest.mark.slow)])
+def test_slopes_and_held_out_errors(job, shape):
+    d, k = shape
     planned = trial_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)
     trial, grid = Trial("exponential", 1.0, 1e-4), TrialGrid()
     sheets = plan_of_regions(job, 1000, 1000)
@@ -96,6 +99,10 @@ def test_what_no_task_could_look_at_is_refused():
     check_regions(sizes, 100, 2000, Resources(1, 4 << 30))
     with pytest.raises(MemoryPlanError, match=r"on a region of 4000 rows x 5000 features"):
         check_regions(sizes, 100, 2000, Resources(1, 300 << 20))
+    sizes, told = TaskSizes(1500, 8, 2, 2000, SolverSpec()), r"on 3500 rows x 1500 .*coding=.none"
+    check_race([(2000, 1500)], 1500, sizes, Resources(1, 1 << 30))
+    with pytest.raises(MemoryPlanError, match=f"Comparing candidates {told}"):
+        check_race([(2000, 1500)], 1500, sizes, Resources(1, 150 << 20))
 
 
 @pytest.mark.parametrize(("d", "k"), few(SIZES), ids=str)
@@ -114,12 +121,3 @@ def test_a_rung_of_a_race(d, k, tmp_path):
         start = replace(grid.of_kernel(kernel).start(kernel), ridge=1e-2)
         call = 0, np.ones(d), start, replace(final, most_trials=2), grid, job
         assert_projected(lambda call=call: evaluate_candidate(*call), planned, 4)
-
-
-def test_a_race_that_no_worker_has_memory_for_is_refused():
-    sizes = TaskSizes(1500, 8, 2, 2000, SolverSpec())
-    check_race([(2000, 1500)], 1500, sizes, Resources(1, 1 << 30))
-    with pytest.raises(
-        MemoryPlanError, match=r"Comparing candidates on 3500 rows x 1500 .* feature_coding=.none"
-    ):
-        check_race([(2000, 1500)], 1500, sizes, Resources(1, 150 << 20))

@@ -3,6 +3,7 @@
 import os
 import shutil
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,15 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, from_dtype
 from small import tiny_tiles
-from support import (
-    checkers,
-    edit_header,
-    few,
-    read_header,
-    read_plain,
-    sealed,
-    small_svc,
-)
+from support import checkers, edit_header, few, read_header, read_plain, sealed, small_svc
 
 from daskls.errors import DamageError
 from daskls.store import artifact
@@ -90,7 +83,6 @@ DTYPES = [
 
 @st.composite
 def drawn_arrays(draw):
-    """Return arrays of any kind and layout in memory."""
     found = {}
     for i in range(draw(st.integers(0, 4))):
         dtype = np.dtype(draw(st.sampled_from(DTYPES)))
@@ -116,10 +108,9 @@ def test_any_arrays_and_any_ranges_of_them(tmp_path_factory, values, summed, dat
     with pytest.MonkeyPatch.context() as patch:
         tiny_tiles(patch, SUMMED_NBYTES=summed)
         write_artifact(root, "a", values, {"n": len(values)})
-        shapes = {name: (own.dtype, own.shape) for name, own in values.items()}
         shapes = {
-            name: (dtype if dtype.names else dtype.newbyteorder("<"), shape)
-            for name, (dtype, shape) in shapes.items()
+            name: (own.dtype if own.dtype.names else own.dtype.newbyteorder("<"), own.shape)
+            for name, own in values.items()
         }
         with streamed_artifact(root, "s", shapes, {"n": len(values)}) as file:
             for own in values.values():
@@ -143,17 +134,13 @@ def test_any_arrays_and_any_ranges_of_them(tmp_path_factory, values, summed, dat
 
 
 def test_a_stream_of_too_few_bytes_is_not_put(tmp_path):
-    for n in (0, 2, 4):
+    for n in (0, 2, 4, 3):
+        told = (AssertionError, "bytes written of 24") if n != 3 else (KeyError, "more")
         with (
-            pytest.raises(AssertionError, match="bytes written of 24"),
+            pytest.raises(told[0], match=told[1]),
             streamed_artifact(tmp_path, "a", {"x": ("f8", (3,))}) as file,
         ):
-            file.write(np.zeros(n))
-    with (
-        pytest.raises(ZeroDivisionError),
-        streamed_artifact(tmp_path, "a", {"x": ("f8", (3,))}) as file,
-    ):
-        file.write(np.zeros(3) / (1 // 0))
+            file.write(np.zeros(n) if n != 3 else {}["more"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -187,10 +174,8 @@ def test_every_flipped_bit_is_noticed(anywhere):
 
 def test_a_range_is_checked_by_the_sums_that_hold_it(store):
     whole = bytearray((store / KEY).read_bytes())
-    rows, (_, end) = draw()["rows"], read_header(whole)
-    header = read_header(whole)[0]
-    at = end + header["rows"]["data_offsets"][0]
-    whole[at + 12 * 10] ^= 1
+    rows, (header, end) = draw()["rows"], read_header(whole)
+    whole[end + header["rows"]["data_offsets"][0] + 12 * 10] ^= 1
     (store / KEY).write_bytes(whole)
     opened, n_noticed = open_artifact(store, KEY), 0
     for row in range(23):
@@ -208,8 +193,7 @@ def entry(name, **values):
     return lambda header: header[name].update(values)
 
 
-def metadata(**values):
-    return lambda header: header["__metadata__"].update(values)
+metadata = partial(entry, "__metadata__")
 
 
 def last(header):
@@ -247,16 +231,7 @@ NONSENSE = {
 }
 
 
-def test_headers_that_nothing_may_be_read_by(store):
-    whole = (store / KEY).read_bytes()
-    for name, change in NONSENSE.items():
-        edit_header(store, KEY, change)
-        assert_refused(store, name)
-        (store / KEY).write_bytes(whole)
-
-
 def assert_refused(store, name):
-    """Fail unless opening an artifact is one error, before memory is taken."""
     tracemalloc.start()
     try:
         open_artifact(store, KEY)
@@ -268,7 +243,12 @@ def assert_refused(store, name):
         tracemalloc.stop()
 
 
-def test_files_that_are_none(store):
+def test_headers_that_nothing_may_be_read_by_and_files_that_are_none(store):
+    whole = (store / KEY).read_bytes()
+    for name, change in NONSENSE.items():
+        edit_header(store, KEY, change)
+        assert_refused(store, name)
+        (store / KEY).write_bytes(whole)
     for content in (
         *(b"", b"7", b"\xff\xfe\x00", bytes(7), bytes(8), bytes(100), b"daskls 2" + bytes(200)),
         # Lengths beyond the end, or of more memory than there is.
@@ -282,6 +262,8 @@ def test_files_that_are_none(store):
     ):
         (store / KEY).write_bytes(content)
         assert_refused(store, content[:20])
+    shutil.copy(store / "other", store / KEY)
+    assert_refused(store, "another key")
 
 
 def test_values_that_nobody_writes(tmp_path):
@@ -329,9 +311,3 @@ def test_a_root_is_on_the_disk_before_it_replaces_the_old_one(tmp_path, monkeypa
     before = [steps[i - 1][0] for i, own in enumerate(steps) if str(own[-1]).endswith("m/root")]
     assert before == ["fsync"] * 3
     assert sum(name == "fsync" for name, *_ in steps) == 3
-
-
-def test_an_artifact_of_another_key_is_damage(store):
-    shutil.copy(store / "other", store / KEY)
-    with pytest.raises(DamageError, match="is damaged"):
-        read_arrays(store, KEY)

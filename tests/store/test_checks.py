@@ -50,20 +50,16 @@ def rewrite(store, key, change):
     write_artifact(store, key, arrays, attributes, replace=True)
 
 
-def setting(key, name, value):
-    def change(arrays, attributes):
+def settings(key, name, *values):
+    def put(value, arrays):
         arrays[name] = value(arrays[name]) if callable(value) else value
 
-    return lambda store: rewrite(store, key, change)
+    for own in values:
+        yield lambda store, own=own: rewrite(store, key, lambda arrays, _: put(own, arrays))
 
 
 def at(index, value):
-    def put(values):
-        values = values.copy()
-        values[index] = value
-        return values
-
-    return put
+    return lambda values: (values := values.copy(), values.__setitem__(index, value))[0]
 
 
 def without(key, name):
@@ -95,116 +91,86 @@ def garbage(pattern, content=b"\x00" * 64):
 
 
 def linked(pattern):
-    def change(store):
-        for path in store.glob(pattern):
-            path.unlink()
-            path.symlink_to("/etc/passwd")
-
-    return change
+    return lambda s: [(p.unlink(), p.symlink_to("/etc/passwd")) for p in s.glob(pattern)]
 
 
 CHANGES = {
     "cells": [
         # A loop, a node that is none, a leaf that is none, one leaf twice.
-        setting("index", "children", at((1, 0), 0)),
-        setting("index", "children", at((0, 0), 10_000)),
-        setting("index", "children", at((0, 0), -10_000)),
-        setting("index", "children", lambda c: np.where(c == -2, -1, c).astype("i4")),
-        setting("index", "children", lambda c: c.astype("f8")),
-        setting("index", "children", lambda c: c[:, :1]),
-        setting("index", "n_nodes", np.array([LARGE])),
-        setting("index", "n_nodes", np.empty(0, "i8")),
-        setting("index", "thresholds", at(0, np.inf)),
-        setting("index", "directions", lambda d: d[:, :1]),
-        setting("index", "center", lambda c: np.r_[c, 0.0]),
-        setting("index", "first_cell", at(1, LARGE)),
-        setting("index", "first_cell", at(1, 0)),
-        setting("index", "first_cell", lambda f: f[:-1]),
-        setting("index", "bundles", at((0, 1), LARGE)),
+        *settings("index", "children", at((1, 0), 0), at((0, 0), 10_000), at((0, 0), -10_000)),
+        *settings("index", "children", lambda c: np.where(c == -2, -1, c).astype("i4")),
+        *settings("index", "children", lambda c: c.astype("f8"), lambda c: c[:, :1]),
+        *settings("index", "n_nodes", np.array([LARGE]), np.empty(0, "i8")),
+        *settings("index", "thresholds", at(0, np.inf)),
+        *settings("index", "directions", lambda d: d[:, :1]),
+        *settings("index", "center", lambda c: np.r_[c, 0.0]),
+        *settings("index", "first_cell", at(1, LARGE), at(1, 0), lambda f: f[:-1]),
+        *settings("index", "bundles", at((0, 1), LARGE)),
         without("index", "first_cell"),
-        setting("bundles", "classes", at(0, -1)),
-        setting("bundles", "classes", at(0, 2)),
-        setting("bundles", "n_support", at(0, LARGE)),
-        setting("bundles", "n_support", at(0, -1)),
-        setting("bundles", "rows", lambda r: r[:-1]),
-        setting("bundles", "rows", lambda r: np.c_[r, r]),
-        setting("bundles", "rows", at((0, 0), np.inf)),
-        setting("bundles", "coef", lambda c: c.astype("i8")),
-        setting("bundles", "intercepts", lambda i: np.r_[i, 0.0]),
-        setting("bundles", "center", lambda c: c[:-1]),
-        setting("bundles", "n_kept", at(0, LARGE)),
-        setting("bundles", "n_kept", at(0, 0)),
-        setting("bundles", "gamma", at(0, np.nan)),
-        setting("bundles", "report", lambda r: r[:-1]),
-        setting("bundles", "report", lambda r: r[["cell", "leaf"]].copy()),
+        *settings("bundles", "classes", at(0, -1), at(0, 2)),
+        *settings("bundles", "n_support", at(0, LARGE), at(0, -1)),
+        *settings("bundles", "rows", lambda r: r[:-1], lambda r: np.c_[r, r], at((0, 0), np.inf)),
+        *settings("bundles", "coef", lambda c: c.astype("i8")),
+        *settings("bundles", "intercepts", lambda i: np.r_[i, 0.0]),
+        *settings("bundles", "center", lambda c: c[:-1]),
+        *settings("bundles", "n_kept", at(0, LARGE), at(0, 0)),
+        *settings("bundles", "gamma", at(0, np.nan)),
+        *settings("bundles", "report", lambda r: r[:-1], lambda r: r[["cell", "leaf"]].copy()),
         attribute("bundles", "decision", "__import__('os')"),
         without("bundles", "report"),
         header("rows", shape=[LARGE, 2]),
         header("rows", dtype="|O"),
         header("__metadata__", records='{"report": [["cell", "<i8"], ["rest", "|V168"]]}'),
-        garbage("index"),
-        garbage("bundles/*"),
+        *(garbage("index"), garbage("bundles/*"), linked("root"), linked("bundles/*")),
         garbage("root", (100_000).to_bytes(8, "little") + b"[" * 100_000),
-        linked("root"),
-        linked("bundles/*"),
     ],
     "falk": [
-        setting("centers", "owner", at(0, 10_000)),
-        setting("centers", "owner", lambda o: np.full_like(o, -1)),
-        setting("centers", "owner", lambda o: o[:-1]),
-        setting("centers", "positions", lambda p: p[::-1].copy()),
-        setting("centers", "positions", at(-1, LARGE)),
+        *settings("centers", "owner", at(0, 10_000), lambda o: np.full_like(o, -1)),
+        *settings("centers", "owner", lambda o: o[:-1]),
+        *settings("centers", "positions", lambda p: p[::-1].copy(), at(-1, LARGE)),
         attribute("centers", "n_rounds", "some"),
-        setting("leaves", "leaf_rows", at(0, LARGE)),
-        setting("leaves", "leaf_rows", lambda n: n + 1),
-        setting("leaves", "region_rows", at(0, -5)),
-        setting("leaves", "n_regions", lambda n: n - 1),
-        setting("leaves", "regions", lambda c: c[:, 1:]),
-        setting("leaves", "bundles", at((0, 0), 1)),
-        setting("rows", "X", lambda x: x[:-1]),
-        setting("rows", "X", lambda x: np.c_[x, x]),
+        *settings("leaves", "leaf_rows", at(0, LARGE), lambda n: n + 1),
+        *settings("leaves", "region_rows", at(0, -5)),
+        *settings("leaves", "n_regions", lambda n: n - 1),
+        *settings("leaves", "regions", lambda c: c[:, 1:]),
+        *settings("leaves", "bundles", at((0, 0), 1)),
+        *settings("rows", "X", lambda x: x[:-1], lambda x: np.c_[x, x]),
         attribute("index", "gamma", "wide"),
     ],
     "knn": [
-        setting("rows", "codes", lambda c: c + 5),
-        setting("rows", "codes", lambda c: c - 5),
-        setting("rows", "weights", lambda w: w[1:]),
-        setting("rows", "numbers", lambda n: n[1:]),
+        *settings("rows", "codes", lambda c: c + 5, lambda c: c - 5),
+        *settings("rows", "weights", lambda w: w[1:]),
+        *settings("rows", "numbers", lambda n: n[1:]),
     ],
     "landmarks": [
-        setting("index", "theta", lambda t: t[:, :-1]),
-        setting("index", "theta", lambda t: t[..., 1:]),
-        setting("index", "landmarks", lambda z: z[:, :1]),
-        setting("index", "points", lambda p: p[:, :1]),
-        setting("index", "intercepts", lambda i: np.r_[i, i]),
+        *settings("index", "theta", lambda t: t[:, :-1], lambda t: t[..., 1:]),
+        *settings("index", "landmarks", lambda z: z[:, :1]),
+        *settings("index", "points", lambda p: p[:, :1]),
+        *settings("index", "intercepts", lambda i: np.r_[i, i]),
         attribute("index", "gamma", []),
         attribute("index", "partition", "Forest"),
-        setting("index", "report", lambda r: r[:-1]),
+        *settings("index", "report", lambda r: r[:-1]),
     ],
 }
 ROOTS = [
-    root(lambda a: a.pop("meta")),
-    root(lambda a: a.pop("fingerprint")),
-    root(lambda a: a.update(meta=[])),
-    root(lambda a: a.update(complete="yes")),
-    root(lambda a: a["meta"].pop("seed")),
-    root(lambda a: a["meta"].pop("classes")),
-    root(lambda a: a["meta"].pop("spec")),
+    *(root(lambda a, key=key: a.pop(key)) for key in ("meta", "fingerprint")),
+    *(root(lambda a, own=own: a.update(own)) for own in ({"meta": []}, {"complete": "yes"})),
+    *(root(lambda a, key=key: a["meta"].pop(key)) for key in ("seed", "classes", "spec")),
     *(meta(n_features=n) for n in (-2, 2.0, LARGE, "two")),
     meta(n_rows=None),
     meta(estimator=7),
     *(meta(params=own) for own in (None, "rm")),
     *(meta(method=own) for own in ({"method": "os:system"}, [1])),
-    root(lambda a: a["meta"]["spec"].update(kernel="sigmoid")),
-    root(lambda a: a["meta"]["spec"].update(C="x")),
-    root(lambda a: a["meta"]["spec"].update(unknown=1)),
+    *(
+        root(lambda a, own=own: a["meta"]["spec"].update(own))
+        for own in ({"kernel": "sigmoid"}, {"C": "x"}, {"unknown": 1})
+    ),
     *(meta(classes=own) for own in ([], {"dtype": "<U268435456", "values": ["a"]})),
     root(lambda a: a["meta"]["classes"].update(values=[[1, 2], [3]])),
 ]
 
 
 def ask(store):
-    """Ask a model what users ask; return what it answers."""
     model = daskls.load(store)
     if hasattr(model, "predict_proba"):
         model.predict_proba(X)
@@ -214,9 +180,8 @@ def ask(store):
 
 
 def check_refused(whole, folder, changes, match):
-    """Fail unless each change of a model is one sentence, before memory is taken."""
     for number, change in enumerate(changes):
-        store = folder / str(number)
+        store = folder / f"{number}"
         shutil.copytree(whole, store)
         change(store)
         before = sorted(folder.rglob("*"))

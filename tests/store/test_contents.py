@@ -37,7 +37,6 @@ def held_in(store):
 
 
 def is_kind(array, name, values):
-    """Whether an array is what a table says of one: its name, dtype and dimensions."""
     own, dtype, dims = array
     if values is None or own != name:
         return own == name

@@ -41,25 +41,17 @@ def test_rows_come_back_whatever_the_blocks_and_chunks(tmp_path, rows, chunk_row
 
 
 def test_attributes_are_json_and_come_back(tmp_path, rows):
-    X, y = rows
-    options = {"feature_names": ["u", "v", "w"], "source": "here", "classes": np.array([-1, 1])}
-    data = write_blocks(tmp_path / "d", X, y, [], **options)
-    assert data.classes == [-1, 1]
-    assert data.feature_names == ["u", "v", "w"]
-    assert data.source == "here"
-    assert json.loads((tmp_path / "d" / "zarr.json").read_text())["attributes"] == {
-        "daskls_format": 1,
-        "kind": "dataset",
-        "classes": [-1, 1],
-        "feature_names": ["u", "v", "w"],
-        "source": "here",
-    }
+    options = {"feature_names": ["u", "v", "w"], "source": "here", "classes": [-1, 1]}
+    own = {**options, "classes": np.array([-1, 1])}
+    data = write_blocks(tmp_path / "d", *rows, [], **own)
+    assert {name: getattr(data, name) for name in options} == options
+    attributes = json.loads((tmp_path / "d" / "zarr.json").read_text())["attributes"]
+    assert attributes == {"daskls_format": 1, "kind": "dataset", **options}
 
 
 def test_an_exception_removes_what_was_written(tmp_path, rows):
-    X, y = rows
     with pytest.raises(KeyboardInterrupt), DatasetWriter(tmp_path / "d", 3, "f4") as writer:  # noqa: PT012
-        writer.append(X, y)
+        writer.append(*rows)
         raise KeyboardInterrupt
     assert not (tmp_path / "d").exists()
 
@@ -82,15 +74,6 @@ def test_a_killed_writer_leaves_what_was_there(tmp_path, rows):
     assert open_dataset(path).n_rows == 101
 
 
-def test_existing_data_set_needs_overwrite(tmp_path, rows):
-    X, y = rows
-    write_blocks(tmp_path / "d", X, y, [])
-    with pytest.raises(StoreError, match="already holds a data set; pass overwrite=True"):
-        DatasetWriter(tmp_path / "d", 3, "f4")
-    assert open_dataset(tmp_path / "d").n_rows == 101
-    assert write_blocks(tmp_path / "d", X[:5], y[:5], [], overwrite=True).n_rows == 5
-
-
 def test_of_two_writers_the_first_to_end_is_kept_or_replaced(tmp_path, rows):
     X, y = rows
     first = DatasetWriter(tmp_path / "d", 3, "f4", chunk_rows=4)
@@ -99,6 +82,9 @@ def test_of_two_writers_the_first_to_end_is_kept_or_replaced(tmp_path, rows):
     with pytest.raises(StoreError, match="d exists already; give another path"):
         first.close()
     np.testing.assert_array_equal(open_dataset(tmp_path / "d").X[:], X[:9])
+    with pytest.raises(StoreError, match="already holds a data set; pass overwrite=True"):
+        DatasetWriter(tmp_path / "d", 3, "f4")
+    assert open_dataset(tmp_path / "d").n_rows == 9
     with DatasetWriter(tmp_path / "d", 3, "f4", overwrite=True) as third:
         third.append(X[:3], y[:3])
         assert open_dataset(tmp_path / "d").n_rows == 9
@@ -106,32 +92,20 @@ def test_of_two_writers_the_first_to_end_is_kept_or_replaced(tmp_path, rows):
     assert [path.name for path in tmp_path.iterdir()] == ["d"]
 
 
-def foreign_folder(path):
-    path.mkdir()
-    (path / "thesis.txt").write_text("precious")
-
-
-def foreign_group(path):
-    zarr.open_group(path, mode="w", attributes={"kind": "dataset"})
-
-
-def daskls_model(path):
-    zarr.open_group(path, mode="w", attributes={"kind": "model", "daskls_format": 1})
-
-
-def foreign_file(path):
-    path.write_text("precious")
-
-
-@pytest.mark.parametrize("make", [foreign_folder, foreign_group, daskls_model, foreign_file])
-def test_overwrite_never_removes_what_is_no_data_set(tmp_path, make):
+@pytest.mark.parametrize("kind", ["folder", "file", "dataset", "model"])
+def test_overwrite_never_removes_what_is_no_data_set(tmp_path, kind):
     path = tmp_path / "d"
-    make(path)
-    with pytest.raises(StoreError, match="not a daskls data set"):
-        DatasetWriter(path, 3, "f4", overwrite=True)
-    assert path.exists()
-    with pytest.raises(StoreError, match="not a daskls data set"):
-        open_dataset(path)
+    if kind in ("folder", "file"):
+        precious = path / "thesis.txt" if kind == "folder" else path
+        precious.parent.mkdir(exist_ok=True)
+        precious.write_text("precious")
+    else:
+        version = {"daskls_format": 1} if kind == "model" else {}
+        zarr.open_group(path, mode="w", attributes={"kind": kind, **version})
+    for call in (lambda: DatasetWriter(path, 3, "f4", overwrite=True), lambda: open_dataset(path)):
+        with pytest.raises(StoreError, match="not a daskls data set"):
+            call()
+        assert path.exists()
 
 
 def test_a_missing_chunk_is_not_read_as_zeros(tmp_path, rows):
@@ -141,20 +115,22 @@ def test_a_missing_chunk_is_not_read_as_zeros(tmp_path, rows):
         data.X[:]
 
 
-def without_X(group):
-    del group["X"]
-
-
+@pytest.mark.always
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda g: g.update_attributes({"daskls_format": 2}), r"format 2; .* up to 1\. Upgrade"),
-        (without_X, "has no array 'X'"),
+        (lambda g: g.__delitem__("X"), r"has no array 'X', .*arrays X \(n, d\) and y"),
         (lambda g: g["y"].resize((100,)), "'X' has 101 rows but 'y' has 100"),
         (
             lambda g: g.create_array("X", shape=(4,), dtype="f4", overwrite=True),
             r"2 dimensions, got shape \(4,\)",
         ),
+        *(
+            (lambda g, own=own: g.attrs.update(feature_names=own), "damaged feature_names.*again")
+            for own in (["u"], "uvw", [1, 2, 3])
+        ),
+        (lambda g: g.attrs.update(classes=7), "damaged classes.*write it again"),
     ],
 )
 def test_what_is_no_data_set_of_ours_is_refused(tmp_path, rows, change, message):
@@ -190,14 +166,10 @@ def test_a_bad_block_is_refused_and_not_kept(tmp_path, options, X, y, message):
     assert open_dataset(tmp_path / "d").n_rows == 0
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"n_features": 0}, {"dtype": "U3"}, {"chunk_rows": 0}, {"feature_names": ["one"]}],
-)
-def test_bad_parameters_touch_nothing(tmp_path, options):
-    arguments = {"n_features": 2, "dtype": "f4", **options}
-    with pytest.raises(ParameterError):
-        DatasetWriter(tmp_path / "d", **arguments)
+def test_bad_parameters_touch_nothing(tmp_path):
+    for own in ({"n_features": 0}, {"dtype": "U3"}, {"chunk_rows": 0}, {"feature_names": ["one"]}):
+        with pytest.raises(ParameterError):
+            DatasetWriter(tmp_path / "d", **{"n_features": 2, "dtype": "f4", **own})
     assert not os.listdir(tmp_path)
 
 

@@ -24,24 +24,26 @@ def write(folder, sizes, n_partitions, seed=0, group_blocks=1):
     first = np.concatenate([[0], np.cumsum(N_LEAVES[:n_partitions])])
     shape = len(sizes), int(first[-1]), 3, "<f4", n_partitions
     exchange = Exchange(str(folder), *shape, group_blocks=group_blocks)
-    exchange.create(sizes)
     n = sum(sizes)
     # Some leaves stay empty.
     leaves = [
         first[p] + rng.integers(0, N_LEAVES[p] - 1, n).astype(np.int32) for p in range(n_partitions)
     ]
-    rows = Rows(
-        rng.random((n, 3), dtype="f4"),
-        rng.integers(0, 5, n).astype("i4"),
-        rng.random(n),
-        10 + np.arange(n),
-    )
-    start = 0
-    for block, size in enumerate(sizes):
-        own = np.arange(start, start + size)
-        exchange.write_block(block, rows.take(own), (of[own] for of in leaves), block)
-        start += size
+    rows = random_rows(rng, n)
+    write_blocks(exchange, rows, leaves, sizes)
     return exchange, rows, leaves
+
+
+def random_rows(rng, n):
+    X, targets = rng.random((n, 3), dtype="f4"), rng.integers(0, 5, n).astype("i4")
+    return Rows(X, targets, rng.random(n), 10 + np.arange(n))
+
+
+def write_blocks(exchange, rows, leaves, sizes):
+    exchange.create(sizes)
+    for block, end in enumerate(np.cumsum(sizes)):
+        own = np.arange(end - sizes[block], end)
+        exchange.write_block(block, rows.take(own), (of[own] for of in leaves), block)
 
 
 def put_together(exchange):
@@ -53,18 +55,20 @@ def put_together(exchange):
     return np.concatenate([exchange.write_manifest(window) for window in windows])
 
 
+def assert_same(found, expected):
+    for name in ("X", "targets", "weights", "numbers"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        assert getattr(found, name).flags.c_contiguous
+
+
 def assert_leaves(exchange, rows, leaves):
     for leaf in range(exchange.n_leaves):
         members = np.flatnonzero(np.any([of == leaf for of in leaves], axis=0))
         found, expected = exchange.read_leaf(leaf), rows.take(members)
-        for name in ("X", "targets", "weights", "numbers"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        assert_same(found, expected)
     for first, last in ((0, exchange.n_leaves - 1), (2, 2)):
         for leaf, found in enumerate(exchange.read_leaves(first, last), start=first):
-            expected = exchange.read_leaf(leaf)
-            for name in ("X", "targets", "weights", "numbers"):
-                np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-                assert getattr(found, name).flags.c_contiguous
+            assert_same(found, exchange.read_leaf(leaf))
 
 
 @pytest.mark.parametrize("most_rows", [1, 12, 1000])
@@ -95,12 +99,9 @@ def test_blocks_are_merged_in_ranges_of_leaves_and_large_leaves_block_by_block(
     leaves = np.full(400, 2, np.int32)
     leaves[::40] = np.arange(10) % 5
     exchange = Exchange(str(tmp_path / "x"), 8, 5, 1, "<f8", group_blocks=8)
-    exchange.create([50] * 8)
     numbers = np.arange(400)
     rows = Rows(numbers[:, None] * 0.5, numbers.astype("i4"), numbers + 1.0, numbers)
-    for block in range(8):
-        own = np.arange(50 * block, 50 * block + 50)
-        exchange.write_block(block, rows.take(own), [leaves[own]], block)
+    write_blocks(exchange, rows, [leaves], [50] * 8)
     pieces = Calls(monkeypatch, ArtifactStream, "write", lambda self, piece: len(piece))
     counts = put_together(exchange)
     assert counts.tolist() == np.bincount(leaves).tolist()
@@ -109,7 +110,6 @@ def test_blocks_are_merged_in_ranges_of_leaves_and_large_leaves_block_by_block(
 
 
 def test_requests_are_as_the_plan_says(tmp_path, monkeypatch):
-    """Count what a folder is asked for while rows are regrouped and every leaf is read."""
     sizes, n = (TaskSizes(3, 4, 2, 10, SolverSpec()), 4000)
     monkeypatch.setattr("daskls.plan.exchange.MOST_RUNS", 100)
     monkeypatch.setattr("daskls.plan.exchange.GROUP_BLOCKS", 4)
@@ -119,12 +119,8 @@ def test_requests_are_as_the_plan_says(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     leaves = rng.integers(0, 12, n).astype("i4")
     exchange = Exchange(str(tmp_path / "x"), 10, 12, 3, "<f4", group_blocks=4)
-    exchange.create([400] * 10)
-    rows = Rows(rng.random((n, 3), "f4"), leaves, rng.random(n), np.arange(n))
     calls = [Calls(monkeypatch, Folder, name) for name in ("put", "stream", "_read")]
-    for block in range(10):
-        own = np.arange(400 * block, 400 * block + 400)
-        exchange.write_block(block, rows.take(own), [leaves[own]], block)
+    write_blocks(exchange, random_rows(rng, n), [leaves], [400] * 10)
     put_together(exchange)
     for leaf in range(12):
         exchange.read_leaf(leaf)

@@ -54,6 +54,17 @@ def edit(store, age_s=None, **values):
         os.utime(path, (time.time() - age_s,) * 2)
 
 
+def take(store):
+    with own_store(store):
+        check_owner(store)
+
+
+def refused(store, match):
+    with pytest.raises(StoreError, match=match) as refusal, own_store(store):
+        pytest.fail("two own the store")
+    return str(refusal.value)
+
+
 @pytest.fixture
 def store(tmp_path):
     return tmp_path / "stores" / "m"
@@ -77,28 +88,23 @@ def left(store, dead):
 def test_a_store_is_given_back_at_the_end(store):
     with own_store(store):
         assert (store / OWNER).exists()
-    with pytest.raises(ZeroDivisionError), own_store(store):
-        _ = 1 / 0
-    with pytest.raises(KeyboardInterrupt), own_store(store):
-        raise KeyboardInterrupt
+    for error in (ZeroDivisionError, KeyboardInterrupt):
+        with pytest.raises(error), own_store(store):
+            raise error
     assert list(store.iterdir()) == []
 
 
 def test_the_second_is_refused_and_told_whom_to_wait_for(store):
     with holder(store) as process:
-        with pytest.raises(StoreError) as refusal, own_store(store):
-            pytest.fail("two own the store")
-        text = str(refusal.value)
-        host = os.uname().nodename
-        assert f"process {process.pid} on {host}, since {time.strftime('%Y-')}" in text
+        host, year = os.uname().nodename, time.strftime("%Y-")
+        text = refused(store, f"process {process.pid} on {host}, since {year}")
         for part in (str(store), "last renewed its ownership", "Wait", "call fit again", "60 s"):
             assert part in text
         # Nothing of the second is left, and the first still owns the store.
         assert [p.name for p in store.iterdir()] == [OWNER]
         process.communicate("\n")
         assert process.returncode == 0
-    with own_store(store):
-        pass
+    take(store)
 
 
 def test_a_killed_owner_is_known_at_once_also_as_a_zombie(store):
@@ -111,42 +117,30 @@ def test_a_killed_owner_is_known_at_once_also_as_a_zombie(store):
     assert list(store.iterdir()) == []
 
 
-def test_a_stopped_owner_is_alive(store):
+def test_a_stopped_owner_is_alive_but_no_other_process_of_its_number(store):
     with holder(store) as process:
         process.send_signal(signal.SIGSTOP)
         edit(store, age_s=10_000)
-        with pytest.raises(StoreError, match="Another fit"), own_store(store):
-            pytest.fail("two own the store")
+        refused(store, "Another fit")
+        edit(store, started="1 ticks")
+        take(store)
         process.send_signal(signal.SIGCONT)
 
 
-def test_a_process_of_the_same_number_is_not_the_owner(store):
-    with holder(store):
-        edit(store, started="1 ticks")
-        with own_store(store):
-            check_owner(store)
-
-
 def test_elsewhere_an_owner_is_gone_when_it_gives_no_sign(left):
-    store = left
     # The same host's name and number: what counts is the machine's run, and the container.
-    edit(store, machine="another boot pid:[1]", age_s=50)
-    with pytest.raises(StoreError, match=r"50 s ago|51 s ago"), own_store(store):
-        pytest.fail("an owner elsewhere may live")
-    edit(store, machine="another boot pid:[1]", age_s=100)
-    with own_store(store):
-        check_owner(store)
+    edit(left, machine="another boot pid:[1]", age_s=50)
+    refused(left, r"50 s ago|51 s ago")
+    edit(left, machine="another boot pid:[1]", age_s=100)
+    take(left)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"pid": 1}', b"\xff" * 50, b"{" * 10_000])
 def test_a_damaged_file_counts_as_somebody(left, content):
-    store = left
-    (store / OWNER).write_bytes(content)
-    with pytest.raises(StoreError, match="does not say"), own_store(store):
-        pytest.fail("somebody may be writing it at this moment")
-    os.utime(store / OWNER, (time.time() - 100,) * 2)
-    with own_store(store):
-        check_owner(store)
+    (left / OWNER).write_bytes(content)
+    refused(left, "does not say")
+    os.utime(left / OWNER, (time.time() - 100,) * 2)
+    take(left)
 
 
 def test_an_owner_renews_its_file(store, monkeypatch):
@@ -174,9 +168,7 @@ def test_an_owner_whose_store_or_file_was_removed_finds_out(store, begun):
     def lose():
         if begun:
             (store / ROOT).touch()
-            (store / OWNER).unlink()
-        else:
-            shutil.rmtree(store)
+        (store / OWNER).unlink() if begun else shutil.rmtree(store)
         raise KeyError("what followed from it")
 
     told = r"removed the file .*what is finished is kept" if begun else "was removed while fit was"
