@@ -80,11 +80,6 @@ def rows(journal: Journal) -> list[Record]:
 EXPERIMENT = Experiment(
     [{"search": "refine"}, {"search": "full"}],
     measure,
-    page(
-        "Stages of a fit of cells",
-        TEXT,
-        COLUMNS,
-        rows,
-    ),
+    page("Stages of a fit of cells", TEXT, COLUMNS, rows),
     warm=lambda: [PaperSVC()],
 )

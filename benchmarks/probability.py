@@ -18,15 +18,7 @@ from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
 from benchmarks.suite import standing as st
 from benchmarks.suite.apart import begin_limit, run_forked
 from benchmarks.suite.data import class_sets
-from benchmarks.suite.defaults import (
-    DEFAULT,
-    LIMIT_S,
-    OTHERS,
-    OURS,
-    cells,
-    few_rows,
-    versions_of,
-)
+from benchmarks.suite.defaults import DEFAULT, LIMIT_S, OTHERS, OURS, cells, few_rows, versions_of
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.proper import N_BINS, loss_of, reliability, scores
 from benchmarks.suite.tables import mean_of, versions
@@ -333,10 +325,5 @@ def draw_curve(axes: Any, record: Record, contender: str) -> None:
 
 
 EXPERIMENT = Experiment(
-    keys,
-    measure,
-    report,
-    draw,
-    settings={"quick": False},
-    figures={"reliability": draw_curves},
+    keys, measure, report, draw, settings={"quick": False}, figures={"reliability": draw_curves}
 )

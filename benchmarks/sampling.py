@@ -24,10 +24,7 @@ LABEL_PIXELS = 24
 # The kernel and C of the paper.
 SETS = {"ijcnn1": {"C": 10.0, "gamma": 0.1}, "covtype": {"C": 10.0, "gamma": 5.0}}
 # Radii, or rounds, that are tried.
-N_STEPS = {
-    "ijcnn1": {"local sampling": 14, "CGLQ": 8},
-    "covtype": {"local sampling": 8, "CGLQ": 6},
-}
+N_STEPS = {"ijcnn1": {"local sampling": 14, "CGLQ": 8}, "covtype": {"local sampling": 8, "CGLQ": 6}}
 METHODS: dict[str, Callable[..., Any]] = {
     "local sampling": LocalSamplingSVC,
     "CGLQ": NeighborSamplingSVC,

@@ -30,13 +30,7 @@ from daskls.run.regroup import gather_rows, has_rows, regroup_rows
 from daskls.run.reserve import Reserve, plan_reserve
 from daskls.run.resources import find_resources, free_nbytes
 from daskls.run.sample import DrawnRows, Sample, sample_rows
-from daskls.run.scan import (
-    check_costs,
-    check_folds,
-    scan_targets,
-    warn_of_chunks,
-    warn_of_classes,
-)
+from daskls.run.scan import check_costs, check_folds, scan_targets, warn_of_chunks, warn_of_classes
 from daskls.scaling.coding import widest_and_narrowest
 from daskls.scaling.fit import plan_choice, resolve
 from daskls.solvers.registry import check_columns, find_loss, find_solver

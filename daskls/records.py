@@ -408,10 +408,5 @@ class LeafRows:
         rows = np.flatnonzero(mask)
         ptr = np.r_[0, np.cumsum(mask)][self.region_ptr]
         return LeafRows(
-            self.X[rows],
-            self.numbers[rows],
-            ptr,
-            self.regions,
-            self.first_position,
-            rows,
+            self.X[rows], self.numbers[rows], ptr, self.regions, self.first_position, rows
         )

@@ -91,8 +91,7 @@ CHUNKS = KeyStream(0, users=("partition.shuffle",), permutes=True)
 NEIGHBORHOOD = Stream(("row", 3), users=("methods.neighborhoods.train",), meets=("CELL_FOLDS",))
 # The same for the neighborhoods that local selection evaluates, and their center rows.
 EVALUATED = Stream(
-    ("row", "n_neighbors", 4),
-    users=("methods.neighborhoods.train", "methods.neighborhoods.select"),
+    ("row", "n_neighbors", 4), users=("methods.neighborhoods.train", "methods.neighborhoods.select")
 )
 SELECTED_ROWS = Stream(
     ("n_rows", 5), users=("methods.neighborhoods.select",), meets=("CELL_FOLDS",)
@@ -171,10 +170,7 @@ SHUFFLED = Stream((0, 0, 14), users=("plotting.evaluation",))
 SET_ROWS = Stream(
     ("set_id", "group"),
     users=("datasets._base",),
-    meets=(
-        *("CELL_FOLDS", "NEIGHBORHOOD", "SELECTED_ROWS"),
-        *("QUERY", "LEFT_OUT", "LANDMARKS"),
-    ),
+    meets=(*("CELL_FOLDS", "NEIGHBORHOOD", "SELECTED_ROWS"), *("QUERY", "LEFT_OUT", "LANDMARKS")),
 )
 
 

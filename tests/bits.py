@@ -74,11 +74,7 @@ METHODS = (
     ),
     ("RandomChunkSVC", SOME, CELLS),
     ("FalkSVC", SOME, {way: {"selection": None, **params} for way, params in FALK.items()}),
-    (
-        "KNNSVC",
-        FEW,
-        {"plain": {"C": 1.0}, "weights": {**ONE, **WEIGHTS}, "poly": ONE_POLY},
-    ),
+    ("KNNSVC", FEW, {"plain": {"C": 1.0}, "weights": {**ONE, **WEIGHTS}, "poly": ONE_POLY}),
     ("KernelKNNClassifier", SOME, {"plain": {}, "poly": {"kernel": "poly", "gamma": 0.5}}),
     (
         "LandmarkSVC",

@@ -40,7 +40,7 @@ OWN = {
     "VoronoiSVC": {"C": [1.0, 10.0], "gamma": [5.0, 20.0]},
     "VoronoiSVR": {"loss": "squared_error", "cv": 5, "C": [1.0, 10.0], "gamma": [5.0, 20.0]},
     "VoronoiQuantileRegressor": {
-        **{"loss": "pinball", "quantile": [0.9, 0.1, 0.5], "C": [1.0, 10.0], "gamma": 5.0},
+        **{"loss": "pinball", "quantile": [0.9, 0.1, 0.5], "C": [1.0, 10.0], "gamma": 5.0}
     },
     "RandomChunkSVR": {"loss": "squared_error", "cv": 5},
     "LandmarkSVC": {"C": [0.01, 0.1], "gamma": None, "tol": 0.1},

@@ -4,11 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.metrics import (
-    mean_absolute_error,
-    r2_score,
-    root_mean_squared_error,
-)
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from support import run_cli
 
 import daskls

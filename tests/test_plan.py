@@ -10,13 +10,7 @@ from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
 from daskls.methods.cells.method import check_cells
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.partition.shuffle import plan_draws
-from daskls.plan.bundles import (
-    Resources,
-    group_nbytes,
-    model_nbytes,
-    plan_bundles,
-    plan_sample,
-)
+from daskls.plan.bundles import Resources, group_nbytes, model_nbytes, plan_bundles, plan_sample
 from daskls.plan.checks import check_sample
 from daskls.records import LEAVES_NBYTES, SolverSpec
 

@@ -2,12 +2,7 @@
 
 from daskls.datasets.convert import convert
 from daskls.datasets.registry import bayes_accuracy, write
-from daskls.datasets.sets import (
-    make_checkerboard,
-    make_noisy28,
-    make_swiss_roll,
-    make_two_spirals,
-)
+from daskls.datasets.sets import make_checkerboard, make_noisy28, make_swiss_roll, make_two_spirals
 
 __all__ = [
     "bayes_accuracy",

@@ -12,13 +12,7 @@ from numpy.typing import DTypeLike
 from daskls.errors import DataError, ParameterError
 from daskls.records import TargetKind
 from daskls.registry import load_object
-from daskls.sources.base import (
-    Features,
-    Missing,
-    ReadOptions,
-    TableOptions,
-    Unknown,
-)
+from daskls.sources.base import Features, Missing, ReadOptions, TableOptions, Unknown
 from daskls.sources.formats import FORMATS, Source, all_suffixes, format_of, open_files_at
 from daskls.sources.write import columns_of, write_features
 from daskls.store.dataset import WRITE_AGAIN, Dataset, check_target

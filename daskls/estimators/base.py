@@ -257,12 +257,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_table(
-        self,
-        request: FitRequest,
-        source: Source,
-        y: Any,
-        sample_weight: Any,
-        options: TableOptions,
+        self, request: FitRequest, source: Source, y: Any, sample_weight: Any, options: TableOptions
     ) -> "tuple[ModelHandle, FitResult]":
         """Write a table as a data set in the store, and train on that."""
         from daskls.estimators.tables import training_rows, unless_empty

@@ -20,13 +20,7 @@ from daskls.kernels.kernel import find_kernel, kernels_with
 from daskls.methods.cells.method import CellMethod
 from daskls.partition.base import Shrinkage
 from daskls.plan.bundles import usual_sizes
-from daskls.records import (
-    FalseAlarmSpec,
-    IntervalSpec,
-    ReserveSpec,
-    ScalingSpec,
-    SolverSpec,
-)
+from daskls.records import FalseAlarmSpec, IntervalSpec, ReserveSpec, ScalingSpec, SolverSpec
 from daskls.run.contract import FitRequest
 from daskls.solvers.registry import LOSSES, find_loss, losses_of
 

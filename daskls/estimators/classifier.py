@@ -238,12 +238,7 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):  # type: ignore[misc]
         return shares if bounds.ndim else float(shares[0])
 
     def predict_to_zarr(
-        self,
-        X: Any,
-        path: str | os.PathLike[str],
-        on_progress: Any = None,
-        *,
-        proba: bool = False,
+        self, X: Any, path: str | os.PathLike[str], on_progress: Any = None, *, proba: bool = False
     ) -> None:
         """Write the label of each row into a new Zarr array, block by block.
 

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.estimators.param import (
-    Params,
-    check_unused,
-    counts,
-    has_width,
-    params_of,
-    read,
-    widths,
-)
+from daskls.estimators.param import Params, check_unused, counts, has_width, params_of, read, widths
 from daskls.estimators.scales import checks_units, scaling_of
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.neighborhoods.method import NeighborMethod

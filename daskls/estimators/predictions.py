@@ -9,13 +9,7 @@ import numpy as np
 from daskls.cluster import compute
 from daskls.errors import DataError
 from daskls.estimators.inputs import check_names, check_rows, read_targets, read_weights
-from daskls.methods.predict import (
-    Wanted,
-    check_chunks,
-    most_rows,
-    predict_array,
-    predict_lazily,
-)
+from daskls.methods.predict import Wanted, check_chunks, most_rows, predict_array, predict_lazily
 from daskls.methods.to_zarr import predict_to_zarr
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, Float64, Labels

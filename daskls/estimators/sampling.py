@@ -10,24 +10,14 @@ from daskls.errors import NonConvergenceWarning, warn_user
 from daskls.estimators import param
 from daskls.estimators.classifier import LocalClassifier
 from daskls.estimators.docs import complete
-from daskls.estimators.neighborhoods import (
-    advice_on_selection,
-    local_spec,
-    select,
-    selection_of,
-)
+from daskls.estimators.neighborhoods import advice_on_selection, local_spec, select, selection_of
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
 
 # Fields of `path_`, after that of the parameter that changes from model to model.
-PATH_FIELDS = (
-    ("n_rows", "i8"),
-    ("n_support", "i8"),
-    ("validation_error", "f8"),
-    ("seconds", "f8"),
-)
+PATH_FIELDS = (("n_rows", "i8"), ("n_support", "i8"), ("validation_error", "f8"), ("seconds", "f8"))
 
 
 class SampledClassifier(LocalClassifier):

@@ -11,12 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.kernels.decisions import (
-    decide_narrowly,
-    decide_widely,
-    gather_columns,
-    varying_columns,
-)
+from daskls.kernels.decisions import decide_narrowly, decide_widely, gather_columns, varying_columns
 from daskls.kernels.exponential import (
     LOWEST_EXPONENT,
     LOWEST_SOLVED,

@@ -78,11 +78,7 @@ def plan_fit(
 
 
 def _plan_prediction(
-    request: FitRequest,
-    raw: TaskSizes,
-    chosen: TaskSizes,
-    model_nbytes: int,
-    resources: Resources,
+    request: FitRequest, raw: TaskSizes, chosen: TaskSizes, model_nbytes: int, resources: Resources
 ) -> PredictionPlan:
     """Return the plan of predicting as many rows; an answer is assumed to be a number."""
     n_rows, n_partitions = chosen.n_rows, request.n_partitions

@@ -140,11 +140,7 @@ def answer_width(wanted: Wanted, target: Target) -> tuple[int, ...]:
 
 
 def predict_block(
-    X: Reals,
-    handle: ModelHandle,
-    wanted: Wanted,
-    most: int | None = None,
-    block_info: Any = None,
+    X: Reals, handle: ModelHandle, wanted: Wanted, most: int | None = None, block_info: Any = None
 ) -> Float64 | Labels:
     """Predict the rows of one block, at most ``most`` at once; DataError names a bad row."""
     check_values(X, handle, block_start(block_info)[1] if block_info else 0)

@@ -90,10 +90,7 @@ def answer_reserved(X: Reals, handle: ModelHandle) -> tuple[Float64, Int64]:
 
 
 def keep_interval(
-    state: FitState,
-    held: ReservedRows,
-    spec: IntervalSpec,
-    parts: list[tuple[Float64, Int64]],
+    state: FitState, held: ReservedRows, spec: IntervalSpec, parts: list[tuple[Float64, Int64]]
 ) -> None:
     answers, cells = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     sizes = sizes_of_cells(ModelReader(state.root.store).report)

@@ -97,12 +97,7 @@ def plan_prediction(rows: BlockRows, reader: ModelReader, wanted: Wanted) -> Pre
 
 
 def write_block(
-    X: Reals,
-    *,
-    handle: ModelHandle,
-    wanted: Wanted,
-    target: ArrayHandle,
-    block_info: Any = None,
+    X: Reals, *, handle: ModelHandle, wanted: Wanted, target: ArrayHandle, block_info: Any = None
 ) -> int:
     target.write(
         block_start(block_info)[1], predict_block(X, handle, wanted, block_info=block_info)

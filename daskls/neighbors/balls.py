@@ -86,13 +86,7 @@ def lower_bounds(queries: Float64, regions: Regions) -> Float64:
     """Return bounds of the squared distances of queries and regions, also of rounded ones."""
     bounds = np.empty((len(queries), len(regions.r_max)))
     bound_distances(
-        queries,
-        regions.centers,
-        regions.r_min,
-        regions.r_max,
-        regions.low,
-        regions.high,
-        bounds,
+        queries, regions.centers, regions.r_min, regions.r_max, regions.low, regions.high, bounds
     )
     # Differences of the infinite sides of an empty region may be NaN.
     bounds[:, np.isinf(regions.r_max)] = np.inf

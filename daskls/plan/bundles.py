@@ -112,12 +112,7 @@ class SamplePlan:
 
 
 def usual_sizes(
-    n_rows: int,
-    n_features: int,
-    n_targets: int,
-    *,
-    cell_size: int | None,
-    n_partitions: int | None,
+    n_rows: int, n_features: int, n_targets: int, *, cell_size: int | None, n_partitions: int | None
 ) -> tuple[int, int]:
     """Return the size of cells that each solve a linear system, and the number of partitions.
 

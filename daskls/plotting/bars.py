@@ -50,10 +50,7 @@ class CellDisplay(SingleAxesDisplay):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        fields: Sequence[str] = ("n_rows", "validation_error", "seconds"),
+        cls, estimator: Any, *, fields: Sequence[str] = ("n_rows", "validation_error", "seconds")
     ) -> Self:
         """Take fields from a fitted estimator's `fit_report_`.
 

@@ -9,13 +9,7 @@ from daskls.errors import ParameterError
 from daskls.live.record import MEASURES
 from daskls.methods.predict import OF_NUMBERS, predict_array
 from daskls.plotting.evaluation import BLUE, GRAY
-from daskls.plotting.plane import (
-    class_entries,
-    draw_dots,
-    name_features,
-    new_axes,
-    tints,
-)
+from daskls.plotting.plane import class_entries, draw_dots, name_features, new_axes, tints
 from daskls.plotting.slices import (
     check_drawn_rows,
     find_cells,

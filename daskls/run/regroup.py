@@ -19,15 +19,7 @@ from daskls.partition.grow import cut_into_cells
 from daskls.partition.stored import read_partition
 from daskls.plan.bundles import group_neighbors
 from daskls.plan.checks import most_gathered
-from daskls.records import (
-    FeatureScale,
-    Float64,
-    Int64,
-    Ints,
-    Labels,
-    Reals,
-    Regions,
-)
+from daskls.records import FeatureScale, Float64, Int64, Ints, Labels, Reals, Regions
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.contract import Fit, FitState, RegroupedRows
 from daskls.run.reserve import Reserve

@@ -5,16 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from daskls.records import (
-    F4,
-    CellReport,
-    Float64,
-    Int64,
-    LocalModel,
-    Reals,
-    SolverSpec,
-    Targets,
-)
+from daskls.records import F4, CellReport, Float64, Int64, LocalModel, Reals, SolverSpec, Targets
 
 # Bytes per row of the small vectors that all active functions hold at the peak.
 ROW_TEMPORARIES = 128

@@ -7,15 +7,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from daskls.records import (
-    F8,
-    CellReport,
-    Float64,
-    KernelSpec,
-    LocalModel,
-    SolverSpec,
-    Targets,
-)
+from daskls.records import F8, CellReport, Float64, KernelSpec, LocalModel, SolverSpec, Targets
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.registry import find_measure
 from daskls.solvers.rows import LocalRows, rows_nbytes

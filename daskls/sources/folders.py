@@ -8,14 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from daskls.errors import DataError
-from daskls.sources.arrow import (
-    as_text,
-    import_arrow,
-    of_part,
-    part_of,
-    part_text,
-    whole_spelled,
-)
+from daskls.sources.arrow import as_text, import_arrow, of_part, part_of, part_text, whole_spelled
 from daskls.sources.base import TableSource, check_same_columns
 
 # How a missing value is spelled.

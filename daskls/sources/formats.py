@@ -67,11 +67,7 @@ FORMATS = (
         # Text in a folder may be any, as README.txt.
         in_folders=(".csv", ".tsv"),
     ),
-    Format(
-        (".parquet", ".pq"),
-        "sources.files:open_typed",
-        in_folders=(".parquet", ".pq"),
-    ),
+    Format((".parquet", ".pq"), "sources.files:open_typed", in_folders=(".parquet", ".pq")),
     Format(
         (".feather", ".arrow", ".ipc", ".orc", ".jsonl", ".ndjson"),
         "sources.files:open_typed",

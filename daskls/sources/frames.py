@@ -86,10 +86,7 @@ def column_names(X: Any) -> list[str] | None:
 def boxes_of(*frames: Any) -> da.Array:
     """Return Dask frames as an array of their partitions, which Dask may merge anew otherwise."""
     boxes = frames[0].map_partitions(
-        boxed,
-        *frames[1:],
-        align_dataframes=False,
-        meta=np.empty((0, len(frames)), object),
+        boxed, *frames[1:], align_dataframes=False, meta=np.empty((0, len(frames)), object)
     )
     # Of `dask.dataframe.from_delayed` and ``loc[a:b]`` the graph has aliases under other keys than
     # their own, which get lost where Dask fuses tasks ("Missing dependency").

@@ -71,11 +71,7 @@ class ManyValues:
         self._sample = RowSample()
 
     def read(
-        self,
-        source: TableSource,
-        label: str | AnyArray,
-        targets: Targets,
-        weight: str | None,
+        self, source: TableSource, label: str | AnyArray, targets: Targets, weight: str | None
     ) -> None:
         """Read the columns with the label, a column or an array; rows of weight 0 do not count."""
         self.sums = {name: TargetSums(targets, len(self.names)) for name in self.names}

@@ -181,10 +181,7 @@ def _no_features(source: TableSource, label: str | None) -> DataError:
 
 
 def _check_columns(
-    where: str,
-    refused: dict[str, str],
-    mistaken: dict[str, tuple[str, str]],
-    gaps: dict[str, int],
+    where: str, refused: dict[str, str], mistaken: dict[str, tuple[str, str]], gaps: dict[str, int]
 ) -> None:
     """Refuse columns that cannot become features, or have missing values, all in one error."""
     reasons = []

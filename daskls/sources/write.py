@@ -98,12 +98,7 @@ def columns_of(source: TableSource, options: ReadOptions) -> Features:
     column = pick_label(names, options.label, where, source.likely_labels, is_text=is_text)
     label = None if column is None else names[column]
     source = with_numbers(source, label, options.kind)
-    scanned = scan_table(
-        source,
-        label,
-        options.of_table,
-        kind=options.kind,
-    )
+    scanned = scan_table(source, label, options.of_table, kind=options.kind)
     encoding = scanned.encoding
     dtype = _stored_dtype(source, encoding) if options.dtype is None else options.dtype
     # Wide, so that what a narrower dtype does not hold shows when it is stored.

@@ -24,13 +24,7 @@ from daskls.records import (
     TargetKind,
 )
 from daskls.store.artifact import Artifact
-from daskls.store.errors import (
-    check_codes,
-    check_counts,
-    expect,
-    from_json,
-    malformed_is_damage,
-)
+from daskls.store.errors import check_codes, check_counts, expect, from_json, malformed_is_damage
 from daskls.store.layout import Root, spec_from_json
 
 # Keys of the parts; those of reserved rows are named in the root's ``meta`` of models that have

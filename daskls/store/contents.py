@@ -92,9 +92,7 @@ SORTED_ARRAYS = "records records rows by leaf; offsets int64 leaves + 1"
 REPORT_ARRAY = "report records cells"
 SHARED_PARTS = (
     StorePart(
-        ROOT,
-        "run/identity.py; `complete` by the last task, `stage_s` after it",
-        "attributes JSON",
+        ROOT, "run/identity.py; `complete` by the last task, `stage_s` after it", "attributes JSON"
     ),
     StorePart(
         "partition",

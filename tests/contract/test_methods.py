@@ -31,9 +31,7 @@ from small import (
     tiny_tasks,
     ways,
 )
-from small import (
-    small_leaves as few_rows_a_leaf,
-)
+from small import small_leaves as few_rows_a_leaf
 from support import checkers, few, path_of, python_env, tiny_blocks
 from writes import KillsAt, RemovesAt, StopError, StopsEverywhere, Writes, read_written
 
@@ -272,8 +270,7 @@ class TestMethod:
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
-        "name",
-        [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in CASES],
+        "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in CASES]
     )
     def test_a_killed_client_loses_nothing_that_is_finished(
         self, name, tmp_path, reference, n_written

@@ -76,7 +76,7 @@ def late(X, chunks, function, *args):
     return X.map_blocks(function, *map(str, args[:1]), *args[1:], dtype=X.dtype, meta=X._meta)
 
 
-def wait_until(reached, seconds=60):
+def wait_until(reached, seconds=300):
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline

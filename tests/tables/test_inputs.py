@@ -60,10 +60,7 @@ def npz(frame, folder):
 
 
 def npy(frame, folder):
-    np.save(
-        folder / "rows.npy",
-        np.column_stack([numbers(frame), codes(frame)]),
-    )
+    np.save(folder / "rows.npy", np.column_stack([numbers(frame), codes(frame)]))
     return folder / "rows.npy"
 
 

@@ -150,10 +150,7 @@ def _solve(
 
 
 def _choose_cost(
-    state: FitState,
-    cells: VoronoiCells,
-    groups: list[tuple[int, int]],
-    job: JointJob,
+    state: FitState, cells: VoronoiCells, groups: list[tuple[int, int]], job: JointJob
 ) -> dict[str, Any]:
     """Choose C by cross-validation, unless one is given; store and return the result."""
     costs = _costs(state, cells)

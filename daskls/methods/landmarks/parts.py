@@ -51,13 +51,7 @@ LANDMARK_PARTS = (
         "no round returns to them",
         PHASE,
     ),
-    StorePart(
-        f"{JOINT}/*/*.stats",
-        _HERE,
-        "stats float64 cells, p, statistics",
-        FINISH,
-        PHASE,
-    ),
+    StorePart(f"{JOINT}/*/*.stats", _HERE, "stats float64 cells, p, statistics", FINISH, PHASE),
 )
 
 

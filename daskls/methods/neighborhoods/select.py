@@ -15,11 +15,7 @@ import numpy as np
 from daskls.blas import one_blas_thread
 from daskls.cluster import compute_each
 from daskls.methods.neighborhoods.plan import N_SELECTED, NeighborSpec, plan_batch
-from daskls.methods.neighborhoods.train import (
-    NeighborJob,
-    evaluate_row,
-    gather_neighborhoods,
-)
+from daskls.methods.neighborhoods.train import NeighborJob, evaluate_row, gather_neighborhoods
 from daskls.methods.scores import misses_of, model_scores
 from daskls.plan.bundles import n_selecting
 from daskls.records import Float64, Int64, Mask

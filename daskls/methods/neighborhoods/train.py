@@ -71,12 +71,7 @@ class CenterBundle:
     positions: tuple[int, ...]
 
 
-def choose_centers(
-    state: FitState,
-    fit: Fit,
-    n_assigned: int,
-    metric: KernelSpec,
-) -> Centers:
+def choose_centers(state: FitState, fit: Fit, n_assigned: int, metric: KernelSpec) -> Centers:
     stored = read_centers(state.root)
     if stored is not None:
         return stored
@@ -105,13 +100,7 @@ def center_order(state: FitState, numbers: RowNumbers, n_assigned: int) -> Int64
     return order_rows(numbers, state.seed, sample.numbers, sample.X, n_ranked)
 
 
-def run_cover(
-    cover: Cover,
-    numbers: RowNumbers,
-    fit: Fit,
-    metric: KernelSpec,
-    client: Any,
-) -> None:
+def run_cover(cover: Cover, numbers: RowNumbers, fit: Fit, metric: KernelSpec, client: Any) -> None:
     most = max(ROUND_POSITIONS // cover.n_assigned, 1)
     reader, looked_at = fit.open_rows(), set[int]()
     while len(positions := cover.next_round()[:most]):
@@ -127,11 +116,7 @@ def run_cover(
 
 
 def search_positions(
-    positions: Int64,
-    n_neighbors: int,
-    fit: Fit,
-    metric: KernelSpec,
-    client: Any,
+    positions: Int64, n_neighbors: int, fit: Fit, metric: KernelSpec, client: Any
 ) -> Ints:
     order = np.argsort(positions, kind="stable")
     parts = np.array_split(order, min(-(-len(positions) // MIN_SEARCHED), N_SEARCHES))

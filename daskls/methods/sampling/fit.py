@@ -35,11 +35,7 @@ from daskls.store.reader import write_index
 LEAST_FALL = 0.01
 
 
-def fit_samples(
-    spec: SamplingSpec,
-    searcher: type[SampleSearch],
-    state: FitState,
-) -> None:
+def fit_samples(spec: SamplingSpec, searcher: type[SampleSearch], state: FitState) -> None:
     # Training loads the SVC, and workers may hold it since an earlier fit.
     lighter = replace(state, resources=beside_svc(state.resources))
     search = searcher(lighter, spec)

@@ -30,12 +30,7 @@ from daskls.run.contract import FitState
 from daskls.seeds import SELECTING
 from daskls.solvers.base import BLANK_REPORT, Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
-from daskls.store.models import (
-    BundleModels,
-    all_bundles,
-    finished_bundles,
-    missing_bundles,
-)
+from daskls.store.models import BundleModels, all_bundles, finished_bundles, missing_bundles
 
 # Tasks that a stage is cut into; the number does not depend on slots, as workers may join.
 N_SEARCH_TASKS = 32

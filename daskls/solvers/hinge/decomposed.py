@@ -18,13 +18,7 @@ import numpy as np
 from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.hinge import solve_hinge
 from daskls.kernels.kernel import find_kernel
-from daskls.kernels.path import (
-    gather_square,
-    row_gaps,
-    score_rows,
-    set_start,
-    subtract_rows,
-)
+from daskls.kernels.path import gather_square, row_gaps, score_rows, set_start, subtract_rows
 from daskls.records import F4, F8, MIB, Float32, Float64, Int64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.rows import max_steps

@@ -14,16 +14,7 @@ import numpy as np
 
 from daskls.kernels.copies import find_copies
 from daskls.kernels.kernel import find_kernel
-from daskls.records import (
-    CellReport,
-    Codes,
-    Float32,
-    Float64,
-    Int64,
-    LocalModel,
-    Reals,
-    SolverSpec,
-)
+from daskls.records import CellReport, Codes, Float32, Float64, Int64, LocalModel, Reals, SolverSpec
 from daskls.solvers.base import BLANK_REPORT, Neighborhood, NeighborhoodSolver
 from daskls.solvers.copies import find_units
 from daskls.solvers.evaluate import cell_scores, fit_sigmoid, sigmoid, total

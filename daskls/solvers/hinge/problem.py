@@ -29,12 +29,7 @@ class Problem:
     """
 
     def __init__(
-        self,
-        K: Float32,
-        signs: Float32,
-        weights: Float32,
-        fold_ptr: Int64,
-        spec: SolverSpec,
+        self, K: Float32, signs: Float32, weights: Float32, fold_ptr: Int64, spec: SolverSpec
     ) -> None:
         self.K, self.signs, self.weights, self.fold_ptr = K, signs, weights, fold_ptr
         self.spec = spec
@@ -71,13 +66,7 @@ class Problem:
         return solution, offset
 
     def _run(
-        self,
-        start: int,
-        stop: int,
-        beta: Float32,
-        product: Float32,
-        cost: float,
-        tol: float,
+        self, start: int, stop: int, beta: Float32, product: Float32, cost: float, tol: float
     ) -> tuple[Float32, float, SolverCounts]:
         m = len(beta)
         betas, offsets = np.empty((1, m), np.float32), np.empty((1, 1), np.float32)

@@ -71,12 +71,7 @@ class System:
         self._base = self._kernel.matrix(A.astype(np.float64)) if base is None else base
 
     def solve(
-        self,
-        Y: Float64,
-        ridges: Float64,
-        *,
-        offset: bool = False,
-        held_out: bool | Int64 = False,
+        self, Y: Float64, ridges: Float64, *, offset: bool = False, held_out: bool | Int64 = False
     ) -> Solution:
         """Solve for all columns of Y (m, r), with the ridges (m,) on the diagonal of R.
 
