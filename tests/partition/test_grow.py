@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from daskls.kernels.route import project
-from daskls.partition.axes import LEAST_ITERATED, largest_eigenpair
+from daskls.partition.axes import LEAST_ITERATED, _draw, largest_eigenpair
 from daskls.partition.grow import TILE_ROWS, grow_tree
 from daskls.partition.space import Forest
 from daskls.partition.tree import graft, route_rows
@@ -80,6 +80,14 @@ def first_cuts(X, max_rows, n):
     trees = [grow(X, max_rows, (seed,)) for seed in range(n)]
     sides = [((X - t.center) @ t.directions[0] <= t.thresholds[0]).sum() for t in trees]
     return np.array([tree.directions[0] for tree in trees]), np.array(sides)
+
+
+def test_items_are_drawn_in_proportion_to_their_weights():
+    rng, weights = np.random.default_rng(0), np.array([1.0, 9.0, 4.0, 0.0])
+    drawn = [_draw(weights, rng) for _ in range(20_000)]
+    assert all(sorted(items) == [0, 1, 2] for items in drawn)
+    shares = np.bincount([items[0] for items in drawn], minlength=4) / len(drawn)
+    np.testing.assert_allclose(shares, weights / 14, atol=0.012)
 
 
 def test_features_are_drawn_by_their_variance_and_shares_near_the_middle():
