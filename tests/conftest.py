@@ -39,7 +39,7 @@ CASES = {
 # Files so long that their tests are dealt out one by one.
 DEALT = (
     *("test_check_estimator.py", "test_cell.py", "test_finish.py", "test_methods.py"),
-    *("test_pages.py", "test_worked_examples.py"),
+    *("test_pages.py", "test_worked_examples.py", "test_mutations.py", "test_lost_clusters.py"),
 )
 
 
