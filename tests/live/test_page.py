@@ -19,8 +19,6 @@ from daskls.live.dashboard import announce, plugin_of
 from daskls.live.record import TOPIC, mean_error
 from daskls.live.view import PALETTE
 
-pytestmark = pytest.mark.slow
-
 X, Y = checkers(600, noise=0.2)
 
 
@@ -121,6 +119,7 @@ def test_the_page_shows_a_fit_in_its_middle_and_at_its_end(cluster, client, tmp_
     assert set(colors) <= set(PALETTE)
 
 
+@pytest.mark.slow
 def test_a_client_that_is_gone_ends_its_fits(cluster):
     with Client(cluster) as gone:
         gone.run_on_scheduler(announce, "one", gone.id, "VoronoiSVC", "classes", None, [])
@@ -129,6 +128,7 @@ def test_a_client_that_is_gone_ends_its_fits(cluster):
     assert records(cluster)[0].ended == "stopped"
 
 
+@pytest.mark.slow
 def test_the_model_is_the_same_without_it(cluster, client, tmp_path):
     with fitting(client, tmp_path / "a") as shown:
         wait_until(lambda: records(cluster) and records(cluster)[0].ended is None)
@@ -141,6 +141,7 @@ def test_the_model_is_the_same_without_it(cluster, client, tmp_path):
     assert_same_model(shown[0], hidden[0])
 
 
+@pytest.mark.slow
 def test_without_a_page_the_fit_runs_and_says_so_once(capfd, caplog):
     expected, why = small_svc().fit(X, Y), "the scheduler has no dashboard"
     # So long to read that the page would come.
