@@ -52,6 +52,7 @@ def refusal_of(model):
 class TestEveryMethod:
     """What holds of every registered method."""
 
+    @pytest.mark.always
     def test_its_sizes_are_those_that_its_fit_begins_with(self, name, monkeypatch):
         method = small(name)._method_class
         check, seen = method.check, []
