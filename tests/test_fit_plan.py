@@ -1,6 +1,9 @@
 """The plan of a fit, against what the fit then finds."""
 
+import html
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import dask
@@ -141,6 +144,35 @@ def test_nothing_of_the_rows_is_read():
     plan = daskls.VoronoiSVC().plan(lazy, labels)
     assert (plan.n_rows, plan.n_features) == (5000, 3)
     assert "2 classes" in plan.notes
+    assert all(f"\n{name:22}{text}" in str(plan) for name, text in plan.pairs())
+    assert plan._repr_html_() == f"<pre>{html.escape(str(plan))}</pre>"
+
+
+def test_more_rows_are_more_of_everything():
+    plans = [daskls.VoronoiSVC().plan((n, 28), workers=8) for n in (10**6, 10**7, 10**8)]
+    for before, after in pairwise(plans):
+        assert 2 < after.n_tasks / before.n_tasks < 20
+        assert after.model_nbytes == 10 * before.model_nbytes
+        # Of 1e8 rows blocks are merged, and each row is written twice.
+        is_merged = after.n_rows == 10**8
+        assert (after.exchange.n_windows > 1) == is_merged
+        assert after.exchange.nbytes == 10 * before.exchange.nbytes * (2 if is_merged else 1)
+
+
+def test_a_plan_counts_on_a_graph_of_neighbors_and_on_rows_that_are_reserved():
+    knn = partial(daskls.KernelKNNClassifier, 5)
+    exact, near = (knn(neighbors=how).plan((10**6, 20)) for how in ("exact", "approximate"))
+    assert exact.n_bundles == 0 < near.n_bundles
+    assert near.model_nbytes > exact.model_nbytes >= 10**6 * 20 * 4
+    # So many rows are one partition or four; of those in between a fifth is held out.
+    for make, d, given in (
+        (daskls.VoronoiSVC, 63, {"max_false_alarm": 0.1}),
+        (daskls.VoronoiSVR, 125, {"interval": 0.9}),
+    ):
+        wanted = (18_000, {"n_partitions": 1}), (18_000, given), (18_000, {}), (20_500, given)
+        plans = [make(kernel="rbf", **own).plan((n, d)) for n, own in wanted]
+        few, held, all_rows, more = (plan.exchange.nbytes / plan.n_rows for plan in plans)
+        assert few == held < all_rows == more
 
 
 @pytest.mark.parametrize("n_rows", [1500, 6000, 12_000, 70_000])

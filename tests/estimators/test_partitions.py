@@ -19,10 +19,20 @@ from small import set_sizes, small_sample, task_memory
 from support import SlowModel, assert_same_model, checkers, is_close, model_bits, path_of, small_svc
 
 import daskls
-from daskls import ParameterError, RandomChunkSVC, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
+from daskls import (
+    MemoryPlanError,
+    ParameterError,
+    RandomChunkSVC,
+    StoreError,
+    VoronoiQuantileRegressor,
+    VoronoiSVC,
+    VoronoiSVR,
+)
 from daskls.errors import DamageError
 from daskls.methods.cells.method import CellMethod
 from daskls.partition.base import KINDS
+from daskls.partition.grow import grow_tree
+from daskls.partition.space import Space
 from daskls.partition.stored import model_partition
 from daskls.store.artifact import open_artifact, write_artifact
 from examples import load_example
@@ -193,6 +203,27 @@ def test_rows_are_trained_and_answered_in_cells_of_a_new_kind():
     assert (space.kind, space.n_leaves) == ("Refined", model.n_cells_)
     (cells,) = space.find(asked)
     assert cells.tolist() == [slow.walk(row) for row in asked.tolist()]
+    assert {space.partition_of(cell) for cell in range(space.n_leaves)} == {0}
+
+
+@pytest.mark.usefixtures("clusters")
+def test_a_kind_whose_leaves_are_the_cells_and_what_is_refused_of_it(tmp_path, monkeypatch):
+    model = small_svc(cell_size=80, store=tmp_path / "m").fit(*checkers(80))
+    assert model_partition(model._reader).kind == "Clusters"
+    assert model.fit_report_.n_rows.sum() == 80
+    index = open_artifact(tmp_path / "m", "index")
+    arrays = {name: index.read(name) for name in index.names}
+    changed = {**index.attrs, "partition": "Quadtree"}
+    write_artifact(tmp_path / "m", "index", arrays, changed, replace=True)
+    with pytest.raises(StoreError, match=r"kind 'Quadtree', which this .* Upgrade"):
+        daskls.load(tmp_path / "m")
+    uncut = lambda self, X, leaf, *_: grow_tree(X, len(X), self.center)  # noqa: E731
+    monkeypatch.setattr(Space, "cut_leaf", uncut)
+    with pytest.raises(MemoryPlanError, match=r"'Clusters' has a cell of \d+ rows, .* allows 60"):
+        small_svc(cell_size=CELL_SIZE).fit(*checkers(700))
+    # Equal rows are one cell of any size: no kind could cut them.
+    X = np.repeat([[0.25, 0.75]], 700, axis=0)
+    assert small_svc(cell_size=CELL_SIZE).fit(X, checkers(700)[1]).n_cells_ == 1
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +250,14 @@ def test_the_index_holds_the_cuts_between_leaves_alone(models):
     assert n_cells.max() > 2
     # A bundle holds the trees of several leaves.
     assert (np.diff(two.read("bundles")) > 0).any()
+
+
+def test_the_table_of_some_cells_is_rows_of_the_whole(models):
+    reader = models[1]._reader
+    some, whole = reader.report_of_some(20), reader.report
+    assert 5 < len(some) < 40 < len(whole)
+    for name in ("cell", "leaf", "n_rows", "radius"):
+        np.testing.assert_array_equal(some[name], whole[some.cell][name])
 
 
 def test_answers_are_the_same_bits(models):

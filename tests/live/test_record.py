@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from daskls.live.map import SIDE, draw_map
-from daskls.live.record import COUNTED, FitRecord, Map, count_leaves
-from daskls.live.view import COLORS, PALETTE, fit_html
+from daskls.live.map import MAX_FEATURES, SIDE, draw_map, find_plane
+from daskls.live.record import COUNTED, MEASURES, FitRecord, Map, count_leaves
+from daskls.live.view import COLORS, PALETTE, fit_html, top_error
 from daskls.partition.space import grow_forest
 from daskls.partition.tree import route_rows
 from daskls.records import CellReport
@@ -53,6 +53,7 @@ def test_stages_follow_each_other():
     # The last report may come again; it begins no second round.
     record.advance("regroup", 4, 4, now=6.0)
     assert record.stages["regroup"].seconds(9.0) == 3.0
+    assert record.stages["regroup"].left_s(9.0) == 0.0
 
 
 def test_a_notebook_shows_stages_errors_and_the_map():
@@ -127,3 +128,18 @@ def test_more_features_are_shown_in_their_components():
     shares = np.bincount(leaves) / len(X)
     own = [area(drawn.polygons[region]) for region in drawn.region_of]
     np.testing.assert_allclose(own, shares, atol=0.002)
+
+
+def test_very_many_features_are_shown_in_the_two_of_largest_variance():
+    X = np.random.default_rng(0).random((50, MAX_FEATURES + 1), np.float32)
+    X[:, [3, 8]] *= [[5.0, 9.0]]
+    plane, names, how = find_plane(X, [f"f{i}" for i in range(X.shape[1])])
+    np.testing.assert_array_equal(plane, X[:, [8, 3]])
+    assert (names, how) == (("f8", "f3"), "in the two features of largest variance")
+
+
+def test_colors_of_numbers_end_at_a_round_error_of_any_size():
+    for unit in (1e-6, 1.0, 1e6):
+        top = top_error([0.1 * unit, 3.2 * unit, 3.2 * unit, None], MEASURES["numbers"])
+        assert top == pytest.approx(4 * unit)
+    assert top_error([0.1, 0.032], MEASURES["classes"]) == pytest.approx(0.1)

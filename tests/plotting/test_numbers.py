@@ -2,13 +2,21 @@
 
 import re
 
+import dask.array as da
 import numpy as np
 import pytest
-from sklearn.metrics import mean_absolute_error, root_mean_squared_error
+from sklearn.metrics import (
+    d2_pinball_score,
+    mean_absolute_error,
+    mean_pinball_loss,
+    r2_score,
+    root_mean_squared_error,
+)
 from small import small
 
 from daskls.errors import DataError, ParameterError
 from daskls.plotting import GridDisplay, PartitionDisplay, ReportDisplay
+from daskls.plotting.evaluation import evaluate
 
 PANELS = ["answers", "residuals", "features", "partition", "errors"]
 OF_CLASSES = ("class", "confusion", "calibration", "accuracy", "validation error", "%")
@@ -77,6 +85,11 @@ def test_what_numbers_do_not_have_is_refused(plane):
         (lambda: show(plane, features=(2,)), ParameterError, "one or two different numbers from 0"),
         (lambda: show(plane, X=X, y=["high"] * 50), DataError, "a regressor needs numbers"),
         (lambda: GridDisplay.from_estimator(plane), ParameterError, "listed by `daskls info`"),
+        (lambda: show(plane, features=(1,)), DataError, "has 2 features and the picture 1: pass X"),
+        (lambda: show(plane, limits=[0, 1]), ParameterError, r"limits has shape \(2,\); 2 .*, 2\)"),
+        (lambda: show(plane, X=X[:, :1]), DataError, r"X has shape \(50, 1\), but rows of 2"),
+        (lambda: show(plane, X=X, y=y[1:]), DataError, r"y has shape \(49,\), but X has 50 rows"),
+        (lambda: evaluate(plane, X, np.c_[y, y]), DataError, "y has 2 columns, but .* predicts 1"),
     ):
         with pytest.raises(kind, match=words):
             call()
@@ -107,3 +120,69 @@ def test_residuals_are_those_of_the_predictions(plane):
         (dots,) = axes[name].collections
         drawn, both = dots.get_offsets(), np.stack([found, expected], axis=1)
         np.testing.assert_allclose(drawn[drawn[:, 0].argsort()], both[both[:, 0].argsort()])
+
+
+def test_levels_are_scored_as_by_scikit_learn():
+    (X, y), levels = rows(300, 0), (0.9, 0.1, 0.5)
+    model = small("VoronoiQuantileRegressor").fit(X, y)
+    found, scores = model.predict(X), evaluate(model, da.from_array(X, (70, 2)), y).scores
+    for measure, own in ((d2_pinball_score, scores.d2), (mean_pinball_loss, scores.loss)):
+        pairs = zip(levels, found.T, strict=True)
+        np.testing.assert_allclose(own, [measure(y, at, alpha=level) for level, at in pairs])
+    covered = (y[:, None] <= found).mean(axis=0)
+    np.testing.assert_allclose(scores.covered, covered)
+    facts = dict(ReportDisplay.from_estimator(model, X, y).facts)
+    assert facts["D2"] == f"{model.score(X, y):.4f} of 300 other rows"
+    told = facts["share at or below 0.9, 0.1, 0.5"]
+    assert told == ", ".join(f"{own:.4f}" for own in covered)
+    assert facts["baseline"] == "always the best constant: D2 0"
+    assert PartitionDisplay.from_estimator(model, X=X, y=y).names[-1] == "y, level 0.9"
+
+
+def test_of_several_columns_all_are_scored_and_the_first_is_drawn():
+    X, y = rows(300, 0)
+    both = np.stack([y, -1e-3 * y], axis=1)
+    model = small("VoronoiSVR", interval=0.8).fit(X, both)
+    facts = dict(ReportDisplay.from_estimator(model, X, both).facts)
+    raw = r2_score(both, model.predict(X), multioutput="raw_values")
+    told = ", ".join(f"{own:.4f}" for own in raw)
+    assert facts["R2"] == f"{raw.mean():.4f} of 300 other rows, the mean of {told}"
+    assert facts["numbers"].startswith("2 per row: center ")
+    assert [("intervals", facts["intervals"])] == model.interval_.describe()
+    display = PartitionDisplay.from_estimator(model, X=X, y=both).plot()
+    np.testing.assert_array_equal(display.rows_.get_array(), y)
+    assert display.names[-1] == "y, column 0"
+
+
+def test_a_slice_holds_the_other_features_at_their_means_and_says_so():
+    X, y = rows(300, 0, 3)
+    model = small("VoronoiSVR").fit(X, y)
+    display = PartitionDisplay.from_estimator(model, X=X, features=(1,), resolution=20).plot()
+    points = np.tile(X.mean(axis=0), (20, 1))
+    points[:, 1] = middles(X[:, 1].min(), X[:, 1].max(), 20)
+    np.testing.assert_allclose(display.image_.get_ydata(), model.predict(points))
+    assert display.note == "slice: 2 other feature(s) at the mean of X"
+    square = PartitionDisplay.from_estimator(model, X=X, resolution=20).plot()
+    assert "slice: 1 other feature(s) at the mean of X" in [t.get_text() for t in square.ax_.texts]
+
+
+def test_without_rows_cells_give_the_range_in_the_units_of_the_data():
+    X, y = rows(300, 0)
+    units = np.array([1000.0, 0.01])
+    scaled = small("VoronoiSVR", feature_scale=list(1 / units)).fit(units * X - units, y)
+    low, high = (PartitionDisplay.from_estimator(scaled).limits / units[:, None]).T
+    assert (low < X.min(axis=0) - 1 + 0.1).all()
+    assert (high > X.max(axis=0) - 1 - 0.1).all()
+    assert (high - low < 2).all()
+    ranks = small("VoronoiSVR", C=None, gamma=None, kernel="auto", feature_scale="spread")
+    ranks.set_params(feature_coding="ranks").fit(X**6, y)
+    ends = PartitionDisplay.from_estimator(ranks).limits
+    margin = 0.03 * np.ptp(X**6, axis=0)
+    np.testing.assert_allclose(ends.T, [(X**6).min(0) - margin, (X**6).max(0) + margin])
+
+
+def test_a_constant_has_no_lines():
+    X, _ = rows(100, 0)
+    display = PartitionDisplay.from_estimator(small("VoronoiSVR").fit(X, np.full(100, 7.0))).plot()
+    assert display.boundary_ is None
+    np.testing.assert_allclose(display.values, 7.0)

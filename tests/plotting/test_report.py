@@ -16,7 +16,7 @@ from support import run_cli as run
 
 import daskls
 from daskls.datasets import convert
-from daskls.errors import DataError, ParameterError
+from daskls.errors import DataError, ParameterError, StoreError
 from daskls.plotting import ReportDisplay
 from daskls.plotting.evaluation import evaluate
 
@@ -68,6 +68,17 @@ def test_confusion_is_that_of_the_predictions(model):
     ax = ReportDisplay.from_estimator(model, X, y).plot().axes_["confusion"]
     written = [int(text.get_text().replace(",", "")) for text in ax.texts]
     assert written == expected.ravel().tolist()
+    display = ReportDisplay.from_estimator(model, X, np.where(y == "two", "four", y))
+    assert "Classes of the test set that the model has not seen: 1." in display.notes
+
+
+def test_many_classes_are_colors_without_numbers():
+    X, _ = rows(400, 0)
+    y = (20 * X[:, 0]).astype(int)
+    own = daskls.KernelKNNClassifier(3).fit(X, y)
+    ax = ReportDisplay.from_estimator(own, X, y).plot().axes_["confusion"]
+    np.testing.assert_array_equal(ax.images[0].get_array(), confusion_matrix(y, own.predict(X)))
+    assert not [*ax.texts, *ax.get_xticks()]
 
 
 def test_calibration_is_that_of_scikit_learn_without_bins_of_few_rows():
@@ -101,6 +112,8 @@ def test_a_page_of_html_needs_nothing_else(model, tmp_path):
     page = display.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text("utf-8") == page
     assert page.count("<img") == len(display.panels) == 6
+    with pytest.raises(StoreError, match=r"report\.html.* exists already; give another path"):
+        display.to_html(tmp_path / "report.html")
     assert not re.findall("<(script|link|iframe|b)[ >]", page)
     for link in re.findall('(?:src|href)="([^"]*)"', page):
         kind, _, content = link.partition(",")
