@@ -17,7 +17,7 @@ from small import CLASSIFIERS, assert_same_bits, set_sizes, small
 from support import few
 
 import daskls
-from daskls import DasklsError, FalkSVC, RandomChunkSVC, VoronoiSVC
+from daskls import DasklsError, FalkSVC, VoronoiSVC
 from daskls.methods import calibrate, held_out
 from daskls.methods.held_out import HeldOutRows
 from daskls.methods.probability import fit_maps, maps_of, probabilities
@@ -224,7 +224,7 @@ def falling(n=200, seed=0, n_positive=None):
         (np.r_[-1.0, 1.0, -1.0, 1.0], np.arange(4) < 2, np.r_[1.0, 1.01, 1.0, 1.0]),
         (np.r_[np.full(9, 2.0), 1e6], np.arange(10) < 3, np.ones(10)),
         # So large that rounding ends the steps.
-        (-1e8 * falling()[0], *falling()[1:]),
+        (-1e8 * falling(seed=1)[0], *falling(seed=1)[1:]),
     ],
 )  # fmt: skip
 def test_a_sigmoid_never_falls_and_is_then_the_likeliest(scores, positive, weights):
@@ -325,14 +325,14 @@ def test_probabilities_are_near_the_true_ones(kind, k):
     assert log_loss(y_test, found) < best + 0.05 < prior - 0.2
 
 
+@pytest.mark.filterwarnings("ignore:1 of 3 classes have fewer rows than cv")
 def test_a_class_of_one_row_is_absent_from_a_fold_and_improbable():
     X = np.random.default_rng(0).random((300, 2))
     y = np.where(np.arange(300) == 0, 2, X[:, 0] > 0.5)
-    model = RandomChunkSVC(100, probability="sigmoid", loss="hinge", C=10.0, gamma=20.0, cv=2)
-    found = model.set_params(**UNSCALED).fit(X, y).predict_proba(X)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    model = daskls.RandomChunkSVC(100, probability=True, loss="hinge", C=10.0, cv=2, **UNSCALED)
+    found = model.set_params(gamma=20.0).fit(X, y).predict_proba(X)
     assert found[:, 2].max() < 0.05
-    # Also in the fold without it values had their classes.
+    # In the fold without it, too, scores had their classes.
     assert np.median(found[np.arange(300), y]) > 0.95
 
 

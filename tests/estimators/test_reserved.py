@@ -172,17 +172,13 @@ def test_too_few_rows_are_an_error_with_the_number_needed():
         covering().fit(UNEVEN[:6].repeat(20, axis=0), NUMBERS[:6].repeat(20))
 
 
-def test_where_nothing_is_missed_all_cells_have_intervals_of_one_size():
+def test_where_nothing_is_missed_intervals_are_of_one_size_and_of_few_rows_all_copies_count():
     model = covering(C=1e6, gamma=1.0).fit(UNEVEN, np.full(N_UNEVEN, 3.0))
-    assert model.n_cells_ > 1
     np.testing.assert_allclose(model.predict_interval(ASKED), 3.0, atol=1e-6)
-
-
-def test_of_too_few_rows_that_are_not_frequent_the_rank_is_that_of_all_rows():
-    residuals, spec = np.arange(10.0)[:, None], IntervalSpec(0.9)
-    found = interval_of(residuals, spec, copies=3, units=np.arange(10) < 4)
-    rank = int(np.ceil(31 * 0.9 - 1e-9))
-    assert (found.rank, found.half_widths) == (rank, (np.arange(10.0).repeat(3)[rank - 1],))
+    residuals, units = np.arange(10.0), np.arange(10) < 4
+    found = interval_of(residuals[:, None], IntervalSpec(0.9), copies=3, units=units)
+    rank = int(np.ceil(31 * 0.9))
+    assert (found.rank, found.half_widths) == (rank, (residuals.repeat(3)[rank - 1],))
 
 
 FEW, FEW_NUMBERS = uneven(600)

@@ -139,20 +139,15 @@ def test_of_equal_rows_the_heavier_class_answers(make):
     assert set(weighted.predict(QUERIES)) == {"a"}
 
 
-def test_how_many_drawn_pairs_wait_leaves_no_trace(monkeypatch):
-    X, y = checkers(N)
-    reference = small_local(radius_scale=1.0).fit(X, y)
-    set_sizes(monkeypatch, {"daskls.methods.sampling.balls.WAITING_PAIRS": 20})
-    assert_same_bits(reference, small_local(radius_scale=1.0).fit(X, y))
-
-
-def test_the_search_passes_over_balls_without_rows():
+def test_the_search_passes_over_balls_without_rows_however_many_pairs_wait(monkeypatch):
     # Far apart: the balls of the first steps hold nobody.
     grid = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), axis=-1).reshape(-1, 2)
-    model = small_local(0.3, gamma=0.05).fit(grid, grid.sum(axis=1) > 38)
-    path = model.path_
+    model, y = small_local(0.3, gamma=0.05), grid.sum(axis=1) > 38
+    path = model.fit(grid, y).path_
     assert (path.radius_scale[0], path.n_rows[0]) == (0.1, model.n_initial_support_)
     assert path.radius_scale[1] > 0.25
+    set_sizes(monkeypatch, {"daskls.methods.sampling.balls.WAITING_PAIRS": 20})
+    assert_same_bits(model, small_local(0.3, gamma=0.05).fit(grid, y))
 
 
 def test_another_memory_does_not_mix_with_what_a_stopped_search_drew(tmp_path, monkeypatch):

