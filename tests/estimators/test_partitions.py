@@ -19,15 +19,7 @@ from small import set_sizes, small_sample, task_memory
 from support import SlowModel, assert_same_model, checkers, is_close, model_bits, path_of, small_svc
 
 import daskls
-from daskls import (
-    MemoryPlanError,
-    ParameterError,
-    RandomChunkSVC,
-    StoreError,
-    VoronoiQuantileRegressor,
-    VoronoiSVC,
-    VoronoiSVR,
-)
+from daskls import ParameterError, RandomChunkSVC, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 from daskls.errors import DamageError
 from daskls.methods.cells.method import CellMethod
 from daskls.partition.base import KINDS
@@ -212,10 +204,10 @@ def test_a_kind_whose_leaves_are_the_cells_and_what_is_refused_of_it(monkeypatch
     assert model_partition(model._reader).kind == "Clusters"
     assert model.fit_report_.n_rows.sum() == 80
     monkeypatch.setattr(Space, "cut_leaf", lambda own, X, *_: grow_tree(X, len(X), own.center))
-    with pytest.raises(MemoryPlanError, match=r"'Clusters' has a cell of \d+ rows, .* allows 60"):
+    with pytest.raises(daskls.MemoryPlanError, match=r"has a cell of \d+ rows, .* allows 60"):
         small_svc(cell_size=CELL_SIZE).fit(*checkers(700))
     monkeypatch.delitem(KINDS, "Clusters")
-    with pytest.raises(StoreError, match=r"kind 'Clusters', which this .* Upgrade daskls"):
+    with pytest.raises(daskls.StoreError, match=r"kind 'Clusters', which this .* Upgrade daskls"):
         daskls.load(path_of(model))
 
 

@@ -213,6 +213,7 @@ def falling(n=200, seed=0, n_positive=None):
     return rng.standard_normal(n) - 0.5 * positive, positive, rng.uniform(0.5, 3.0, n)
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(
     ("scores", "positive", "weights"),
     [

@@ -177,19 +177,19 @@ def test_a_notebook_shows_rows_choice_error_seconds_and_a_picture_if_it_can(monk
 def test_what_cannot_be_drawn_is_refused(halves):
     model, y = halves[0], np.arange(400) % 2
     apart = papers(200, C=1, gamma=1, random_state=0).fit(BOARD[:400] + 9 * y[:, None], y)
-    falk, cells = small_falk().fit(BOARD, OF_BOARD), CellDisplay.from_estimator(model)
+    falk, histograms = small_falk().fit(BOARD, OF_BOARD), CellDisplay.from_estimator
     sampled = small_local(C=[1.0, 10.0]).fit(BOARD, OF_BOARD)
     for call, kind, words in (
         (lambda: GridDisplay.from_estimator(apart), DataError, "each holds one class"),
         (lambda: GridDisplay.from_estimator(falk), ParameterError, "drawn by SelectionDisplay"),
         (lambda: SelectionDisplay.from_estimator(falk), ParameterError, "no selection for all"),
         (lambda: SelectionDisplay.from_estimator(sampled), ParameterError, "only the chosen"),
+        (lambda: histograms(model, fields=["edge"]), ParameterError, "no number 'edge'"),
         (
-            lambda: CellDisplay.from_estimator(model, fields=["edge"]),
+            lambda: histograms(model).plot(plt.figure().gca()),
             ParameterError,
-            "number 'edge'",
+            "ax holds 1 axes, but 3 are",
         ),
-        (lambda: cells.plot(plt.figure().gca()), ParameterError, "ax holds 1 axes, but 3 are"),
     ):
         with pytest.raises(kind, match=words):
             call()
