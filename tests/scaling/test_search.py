@@ -142,12 +142,12 @@ def test_dense_rows_learn_with_the_first_kernel_even_where_another_is_left():
 
 
 def test_where_no_error_is_left_numbers_stay_numbers_and_ridges_are_usual():
-    given = [one(1, coding="ranks"), one(2, name="spread"), one(3)]
+    given = [one(1, coding="ranks"), one(2, name="spread", coding="ranks"), one(3, name="spread")]
     odd = GRID.at((2, 0), "laplacian")
-    steps = Told(by_number({1: 0.0, 2: 2e-9, 3: 1e-9}), moved=lambda own: odd)
+    steps = Told(by_number({1: 0.0, 2: 1e-9, 3: 2e-9}), moved=lambda own: odd)
     left = race(steps, given, RANDOM, GRID)
     # The best, and of each other name the first whose numbers stay numbers.
-    assert numbers(left) == [1, 2]
+    assert numbers(left) == [1, 3]
     assert {own.trial for own in left} == {GRID.with_usual_ridge(odd)} != {odd}
 
 
