@@ -1,6 +1,8 @@
 """The plan of a fit, against what the fit then finds."""
 
+import html
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import dask
@@ -142,6 +144,28 @@ def test_nothing_of_the_rows_is_read():
     plan = daskls.VoronoiSVC().plan(lazy, labels)
     assert (plan.n_rows, plan.n_features) == (5000, 3)
     assert "2 classes" in plan.notes
+    assert all(f"\n{name:22}{text}" in str(plan) for name, text in plan.pairs())
+    assert plan._repr_html_() == f"<pre>{html.escape(str(plan))}</pre>"
+
+
+def test_of_ten_times_the_rows_a_plan_has_ten_times_as_much():
+    million, ten, hundred = (daskls.VoronoiSVC().plan((10**n, 28), workers=8) for n in (6, 7, 8))
+    assert hundred.model_nbytes == 10 * ten.model_nbytes == 100 * million.model_nbytes
+    # Of 1e8 rows blocks are merged, and each row is written twice.
+    assert hundred.exchange.nbytes == 20 * ten.exchange.nbytes == 200 * million.exchange.nbytes
+    knn = partial(daskls.KernelKNNClassifier, 5)
+    exact, near = (knn(neighbors=how).plan((10**6, 20)) for how in ("exact", "approximate"))
+    assert exact.n_bundles == 0 < near.n_bundles
+    assert near.model_nbytes > exact.model_nbytes
+
+
+def test_a_plan_counts_on_the_partitions_of_rows_that_are_not_reserved():
+    # From 16,000 rows on there are four partitions; of 18,000 a fifth is held out.
+    cases = ("VoronoiSVC", 63, {"max_false_alarm": 0.1}), ("VoronoiSVR", 125, {"interval": 0.9})
+    for name, d, given in cases:
+        make = partial(getattr(daskls, name), kernel="rbf")
+        one, four = (make(**own).plan((18_000, d)).exchange.nbytes for own in (given, {}))
+        assert four == 4 * one
 
 
 @pytest.mark.parametrize("n_rows", [1500, 6000, 12_000, 70_000])

@@ -23,6 +23,8 @@ from daskls import ParameterError, RandomChunkSVC, VoronoiQuantileRegressor, Vor
 from daskls.errors import DamageError
 from daskls.methods.cells.method import CellMethod
 from daskls.partition.base import KINDS
+from daskls.partition.grow import grow_tree
+from daskls.partition.space import Space
 from daskls.partition.stored import model_partition
 from daskls.store.artifact import open_artifact, write_artifact
 from examples import load_example
@@ -193,6 +195,20 @@ def test_rows_are_trained_and_answered_in_cells_of_a_new_kind():
     assert (space.kind, space.n_leaves) == ("Refined", model.n_cells_)
     (cells,) = space.find(asked)
     assert cells.tolist() == [slow.walk(row) for row in asked.tolist()]
+    assert {space.partition_of(cell) for cell in range(space.n_leaves)} == {0}
+
+
+@pytest.mark.usefixtures("clusters")
+def test_a_kind_whose_leaves_are_the_cells_and_what_is_refused_of_it(monkeypatch):
+    model = small_svc(cell_size=80).fit(*checkers(80))
+    assert model_partition(model._reader).kind == "Clusters"
+    assert model.fit_report_.n_rows.sum() == 80
+    monkeypatch.setattr(Space, "cut_leaf", lambda own, X, *_: grow_tree(X, len(X), own.center))
+    with pytest.raises(daskls.MemoryPlanError, match=r"has a cell of \d+ rows, .* allows 60"):
+        small_svc(cell_size=CELL_SIZE).fit(*checkers(700))
+    monkeypatch.delitem(KINDS, "Clusters")
+    with pytest.raises(daskls.StoreError, match=r"kind 'Clusters', which this .* Upgrade daskls"):
+        daskls.load(path_of(model))
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +235,9 @@ def test_the_index_holds_the_cuts_between_leaves_alone(models):
     assert n_cells.max() > 2
     # A bundle holds the trees of several leaves.
     assert (np.diff(two.read("bundles")) > 0).any()
+    some, whole = models[1]._reader.report_of_some(20), models[1]._reader.report
+    assert 5 < len(some) < 40 < len(whole)
+    assert repr(some.tolist()) == repr(whole[some.cell].tolist())
 
 
 def test_answers_are_the_same_bits(models):

@@ -213,6 +213,7 @@ def falling(n=200, seed=0, n_positive=None):
     return rng.standard_normal(n) - 0.5 * positive, positive, rng.uniform(0.5, 3.0, n)
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(
     ("scores", "positive", "weights"),
     [
@@ -223,6 +224,8 @@ def falling(n=200, seed=0, n_positive=None):
         (np.r_[-1.0, 1.0, -1.0, 1.0], np.arange(4) < 2, np.r_[1.01, 1.0, 1.0, 1.0]),
         (np.r_[-1.0, 1.0, -1.0, 1.0], np.arange(4) < 2, np.r_[1.0, 1.01, 1.0, 1.0]),
         (np.r_[np.full(9, 2.0), 1e6], np.arange(10) < 3, np.ones(10)),
+        # So large that rounding ends the steps.
+        (-1e8 * falling(seed=1)[0], *falling(seed=1)[1:]),
     ],
 )  # fmt: skip
 def test_a_sigmoid_never_falls_and_is_then_the_likeliest(scores, positive, weights):
@@ -321,6 +324,17 @@ def test_probabilities_are_near_the_true_ones(kind, k):
     # 0.05 nats above the best that can be; the classes' shares are 0.3 above it or more.
     best, prior = log_loss(y_test, p), log_loss(y_test, np.tile(np.bincount(y) / len(y), (4000, 1)))
     assert log_loss(y_test, found) < best + 0.05 < prior - 0.2
+
+
+@pytest.mark.filterwarnings("ignore:1 of 3 classes have fewer rows than cv")
+def test_a_class_of_one_row_is_absent_from_a_fold_and_improbable():
+    X = np.random.default_rng(0).random((300, 2))
+    y = np.where(np.arange(300) == 0, 2, X[:, 0] > 0.5)
+    model = daskls.RandomChunkSVC(100, probability=True, loss="hinge", C=10.0, cv=2, **UNSCALED)
+    found = model.set_params(gamma=20.0).fit(X, y).predict_proba(X)
+    assert found[:, 2].max() < 0.05
+    # In the fold without it, too, scores had their classes.
+    assert np.median(found[np.arange(300), y]) > 0.95
 
 
 @pytest.mark.parametrize(("name", "kind"), few(product(FAMILIES, ["sigmoid", "isotonic"]), 4))

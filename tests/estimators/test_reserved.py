@@ -18,7 +18,8 @@ from support import few
 from daskls import RandomChunkSVC, RandomChunkSVR, StoreError
 from daskls.errors import ParameterError
 from daskls.kernels.frame import decide_pairs
-from daskls.methods.reserved import OF_ALL
+from daskls.methods.reserved import OF_ALL, interval_of
+from daskls.records import IntervalSpec
 
 N_LABELED, N_UNEVEN = 1200, 900
 LABELED, LABELS = overlapping(N_LABELED)
@@ -166,6 +167,18 @@ def test_too_few_rows_are_an_error_with_the_number_needed():
     needed = r"needs 29 distinct rows.* of 60 were drawn.* Fit on more"
     with pytest.raises(ParameterError, match=needed):
         bounded().fit(LABELED[rows], y)
+    needed = r"interval=0\.9 needs 9 distinct rows.*, or lower interval"
+    with pytest.raises(ParameterError, match=needed):
+        covering().fit(UNEVEN[:6].repeat(20, axis=0), NUMBERS[:6].repeat(20))
+
+
+def test_where_nothing_is_missed_intervals_are_of_one_size_and_of_few_rows_all_copies_count():
+    model = covering(C=1e6, gamma=1.0).fit(UNEVEN, np.full(N_UNEVEN, 3.0))
+    np.testing.assert_allclose(model.predict_interval(ASKED), 3.0, atol=1e-6)
+    residuals, units = np.arange(10.0), np.arange(10) < 4
+    found = interval_of(residuals[:, None], IntervalSpec(0.9), copies=3, units=units)
+    rank = int(np.ceil(31 * 0.9))
+    assert (found.rank, found.half_widths) == (rank, (residuals.repeat(3)[rank - 1],))
 
 
 FEW, FEW_NUMBERS = uneven(600)

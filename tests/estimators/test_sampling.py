@@ -127,6 +127,29 @@ def test_subsamples_of_one_class_are_one_error(make, share, params, rare, messag
         make(share, **params).fit(X, y)
 
 
+@pytest.mark.parametrize("make", [small_local, small_near])
+@pytest.mark.always
+def test_of_equal_rows_the_heavier_class_answers(make):
+    X, y = np.full((50, 2), 0.3), np.repeat(["a", "b"], [20, 30])
+    model = make(0.3).fit(X, y)
+    assert set(model.predict(QUERIES)) == {"b"}
+    assert (model.fit_report_.n_rows[0], model.fit_report_.n_support[0]) == (50, 0)
+    assert (model.path_.n_rows.tolist(), model.n_initial_support_) == ([50], 0)
+    weighted = make(0.3).fit(X, y, np.repeat([4.0, 1.0], [20, 30]))
+    assert set(weighted.predict(QUERIES)) == {"a"}
+
+
+def test_the_search_passes_over_balls_without_rows_however_many_pairs_wait(monkeypatch):
+    # Far apart: the balls of the first steps hold nobody.
+    grid = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), axis=-1).reshape(-1, 2)
+    model, y = small_local(0.3, gamma=0.05), grid.sum(axis=1) > 38
+    path = model.fit(grid, y).path_
+    assert (path.radius_scale[0], path.n_rows[0]) == (0.1, model.n_initial_support_)
+    assert path.radius_scale[1] > 0.25
+    set_sizes(monkeypatch, {"daskls.methods.sampling.balls.WAITING_PAIRS": 20})
+    assert_same_bits(model, small_local(0.3, gamma=0.05).fit(grid, y))
+
+
 def test_another_memory_does_not_mix_with_what_a_stopped_search_drew(tmp_path, monkeypatch):
     X, y = checkers(N)
     params = {"radius_scale": 3.0, "store": tmp_path / "m"}

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from daskls.live.map import SIDE, draw_map
-from daskls.live.record import COUNTED, FitRecord, Map, count_leaves
-from daskls.live.view import COLORS, PALETTE, fit_html
+from daskls.live.map import MAX_FEATURES, SIDE, draw_map, find_plane
+from daskls.live.record import COUNTED, MEASURES, FitRecord, Map, count_leaves
+from daskls.live.view import COLORS, PALETTE, fit_html, top_error
 from daskls.partition.space import grow_forest
 from daskls.partition.tree import route_rows
 from daskls.records import CellReport
@@ -53,6 +53,7 @@ def test_stages_follow_each_other():
     # The last report may come again; it begins no second round.
     record.advance("regroup", 4, 4, now=6.0)
     assert record.stages["regroup"].seconds(9.0) == 3.0
+    assert record.stages["regroup"].left_s(9.0) == 0.0
 
 
 def test_a_notebook_shows_stages_errors_and_the_map():
@@ -73,6 +74,9 @@ def test_a_notebook_shows_stages_errors_and_the_map():
     assert "http" not in page
     record.end("finished", now=3.0)
     assert "The fit has finished." in fit_html(record, now=9.0)
+    # Of numbers the colors end at a round error of any size.
+    for unit in (1e-6, 1.0, 1e6):
+        assert top_error([unit, 3.2 * unit], MEASURES["numbers"]) == pytest.approx(4 * unit)
 
 
 # The map
@@ -127,3 +131,9 @@ def test_more_features_are_shown_in_their_components():
     shares = np.bincount(leaves) / len(X)
     own = [area(drawn.polygons[region]) for region in drawn.region_of]
     np.testing.assert_allclose(own, shares, atol=0.002)
+    # Of very many features, those two of largest variance.
+    many = rng.random((50, MAX_FEATURES + 1))
+    many[:, [3, 7]] *= [5, 9]
+    plane, names, _ = find_plane(many, [str(i) for i in range(MAX_FEATURES + 1)])
+    np.testing.assert_array_equal(plane, many[:, [7, 3]])
+    assert names == ("7", "3")

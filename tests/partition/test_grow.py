@@ -5,6 +5,7 @@ import pytest
 
 from daskls.kernels.route import project
 from daskls.partition.axes import LEAST_ITERATED, _draw, largest_eigenpair
+from daskls.partition.base import measure_shrinkage
 from daskls.partition.grow import TILE_ROWS, grow_tree
 from daskls.partition.space import Forest
 from daskls.partition.tree import graft, route_rows
@@ -276,3 +277,8 @@ def test_leaves_are_numbered_through_a_forest():
     assert forest.n_leaves == 11
     assert [forest.partition_of(leaf) for leaf in range(11)] == [0] * 8 + [1] + [2] * 2
     assert forest.center is trees[0].center
+    # Cells of one row do not tell how much of the scatter remains within cells; few cells do.
+    A = np.random.default_rng(0).random((200, 2))
+    halves, ones = (Forest((grow_tree(A, n, A.mean(axis=0)),)) for n in (len(A) // 2, 1))
+    assert 0.5 < measure_shrinkage(halves, A).share < 1
+    assert measure_shrinkage(ones, A) is None

@@ -5,17 +5,20 @@ import sys
 import numpy as np
 import pytest
 from falks import small_falk
+from matplotlib import pyplot as plt
+from samplings import small_local
 from small import CLASSIFIERS, PLACES, small
 from support import PAPERS, checkers, few
 
 import daskls
-from daskls import ParameterError
+from daskls import DataError, ParameterError
 from daskls.datasets import make_checkerboard
 from daskls.plotting import (
     CellDisplay,
     FeatureDisplay,
     GridDisplay,
     PartitionDisplay,
+    ReportDisplay,
     SelectionDisplay,
 )
 
@@ -114,6 +117,9 @@ def test_bars_are_the_importances_from_the_largest_on():
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["a", "b", "all others"]
     widths = [bar.get_width() for bar in display.bars_]
     np.testing.assert_allclose(widths, [*importances[:2], display.rest])
+    # So does the report where there are no rows whose columns could be shuffled.
+    ax = ReportDisplay.from_estimator(model).plot().axes_["features"]
+    assert [label.get_text() for label in ax.get_yticklabels()][:2] == ["feature 0", "feature 1"]
 
 
 @pytest.mark.parametrize("name", few(sorted(PLACES), 4))
@@ -149,6 +155,9 @@ def test_a_selection_shows_its_errors_and_the_chosen_one(params, widths):
     assert errors[k, g, c] == errors.min()
     assert display.frame_ in display.axes_[k].patches
     assert display.frame_.get_xy() == (c - 0.5, g - 0.5)
+    notes = [panel.note for panel in ReportDisplay.from_estimator(model).panels]
+    of_k = f"Errors of candidates, k = {display.n_neighbors[k]}; framed: the chosen one."
+    assert (of_k in notes) == ("percentile" in model.selected_)
 
 
 def test_a_notebook_shows_rows_choice_error_seconds_and_a_picture_if_it_can(monkeypatch):
@@ -163,3 +172,24 @@ def test_a_notebook_shows_rows_choice_error_seconds_and_a_picture_if_it_can(monk
     shown = model._repr_html_()
     assert "600 rows, 2 features" in shown
     assert "<img" not in shown
+
+
+def test_what_cannot_be_drawn_is_refused(halves):
+    model, y = halves[0], np.arange(400) % 2
+    apart = papers(200, C=1, gamma=1, random_state=0).fit(BOARD[:400] + 9 * y[:, None], y)
+    falk, histograms = small_falk().fit(BOARD, OF_BOARD), CellDisplay.from_estimator
+    sampled = small_local(C=[1.0, 10.0]).fit(BOARD, OF_BOARD)
+    for call, kind, words in (
+        (lambda: GridDisplay.from_estimator(apart), DataError, "each holds one class"),
+        (lambda: GridDisplay.from_estimator(falk), ParameterError, "drawn by SelectionDisplay"),
+        (lambda: SelectionDisplay.from_estimator(falk), ParameterError, "no selection for all"),
+        (lambda: SelectionDisplay.from_estimator(sampled), ParameterError, "only the chosen"),
+        (lambda: histograms(model, fields=["edge"]), ParameterError, "no number 'edge'"),
+        (
+            lambda: histograms(model).plot(plt.figure().gca()),
+            ParameterError,
+            "ax holds 1 axes, but 3 are",
+        ),
+    ):
+        with pytest.raises(kind, match=words):
+            call()

@@ -68,6 +68,10 @@ def test_the_baseline_is_the_most_frequent_class():
     assert told.endswith(f"{share:.2f} % right")
     wrong = report(small("VoronoiSVC").fit(X, y))[1]["baseline"]
     assert wrong.endswith(f"{100 - share:.2f} % wrong")
+    # An earlier version wrote nothing of where rows are from.
+    old = small("VoronoiSVC").fit(X, y)
+    del old._reader.meta["origin"]
+    assert report(old)[1]["baseline"] == "not known of a model of an earlier version"
 
 
 def test_shuffled_columns_lose_what_the_frame_loses(model):

@@ -16,7 +16,7 @@ from support import run_cli as run
 
 import daskls
 from daskls.datasets import convert
-from daskls.errors import DataError, ParameterError
+from daskls.errors import DataError, ParameterError, StoreError
 from daskls.plotting import ReportDisplay
 from daskls.plotting.evaluation import evaluate
 
@@ -68,6 +68,14 @@ def test_confusion_is_that_of_the_predictions(model):
     ax = ReportDisplay.from_estimator(model, X, y).plot().axes_["confusion"]
     written = [int(text.get_text().replace(",", "")) for text in ax.texts]
     assert written == expected.ravel().tolist()
+    # Many classes are colors without numbers.
+    many = (np.arange(150) % 40).astype(str)
+    display = ReportDisplay.from_estimator(model, X, many).plot()
+    assert "Classes of the test set that the model has not seen: 40." in display.notes
+    labels, ax = [*model.classes_, *sorted(set(many))], display.axes_["confusion"]
+    expected = confusion_matrix(many, model.predict(X), labels=labels)
+    np.testing.assert_array_equal(ax.images[0].get_array(), expected)
+    assert not [*ax.texts, *ax.get_xticks()]
 
 
 def test_calibration_is_that_of_scikit_learn_without_bins_of_few_rows():
@@ -101,6 +109,8 @@ def test_a_page_of_html_needs_nothing_else(model, tmp_path):
     page = display.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text("utf-8") == page
     assert page.count("<img") == len(display.panels) == 6
+    with pytest.raises(StoreError, match=r"report\.html.* exists already; give another path"):
+        display.to_html(tmp_path / "report.html")
     assert not re.findall("<(script|link|iframe|b)[ >]", page)
     for link in re.findall('(?:src|href)="([^"]*)"', page):
         kind, _, content = link.partition(",")
@@ -134,6 +144,9 @@ def test_the_command_line_writes_and_prints_it(model, tmp_path):
     given = (tmp_path / "model.zarr", tmp_path / "rows.npz", "--html", out, *HERE)
     assert str(out) in run("report", *given).stdout
     assert out.read_text("utf-8").count("<img") == 6
+    np.savez(tmp_path / "bare.npz", X=X)
+    bare = convert(tmp_path / "bare.npz", tmp_path / "bare.zarr", label="none").path
+    assert "has no labels, so" in run("score", tmp_path / "model.zarr", bare, *HERE, code=1).stderr
     before = out.read_bytes()
     assert "exists already" in run("report", *given, code=1).stderr
     assert out.read_bytes() == before

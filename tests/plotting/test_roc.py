@@ -37,6 +37,7 @@ def test_it_is_of_the_rows_that_were_held_out():
     assert display.predicted[0] == pytest.approx(1 - bound.rank / bound.n_negatives)
     assert np.bincount(display.codes).tolist() == [bound.n_negatives, bound.n_positives]
     assert (display.max_false_alarm, display.labels) == (0.1, ("off", "on"))
+    assert bound.describe(["off", "on"])[0] in ReportDisplay.from_estimator(bounded).facts
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2])
@@ -67,3 +68,5 @@ def test_what_has_no_curve_is_refused():
         with pytest.raises(ParameterError, match=words):
             RocDisplay.from_estimator(model)
         assert "roc" not in [panel.name for panel in ReportDisplay.from_estimator(model).panels]
+    with pytest.raises(ParameterError, match="A dict has no curve; pass a fitted classifier"):
+        RocDisplay.from_estimator({})

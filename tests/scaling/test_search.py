@@ -135,6 +135,22 @@ def test_what_is_best_in_dense_rows_learns_there_and_the_last_rows_tune(plan):
     assert found.squared_error == pytest.approx(NOISE.mean())
 
 
+def test_dense_rows_learn_with_the_first_kernel_even_where_another_is_left():
+    steps = Told(by_number({1: 1.0, 9: 0.5}))
+    decide(steps, [one(1, "rbf")], OF_REGIONS, GRID, learns=True, kernels=("laplacian", "rbf"))
+    assert [trial.kernel for _, trial, _ in steps.learned_from] == ["laplacian"]
+
+
+def test_where_no_error_is_left_numbers_stay_numbers_and_ridges_are_usual():
+    given = [one(1, coding="ranks"), one(2, name="spread", coding="ranks"), one(3, name="spread")]
+    odd = GRID.at((2, 0), "laplacian")
+    steps = Told(by_number({1: 0.0, 2: 1e-9, 3: 2e-9}), moved=lambda own: odd)
+    left = race(steps, given, RANDOM, GRID)
+    # The best, and of each other name the first whose numbers stay numbers.
+    assert numbers(left) == [1, 3]
+    assert {own.trial for own in left} == {GRID.with_usual_ridge(odd)} != {odd}
+
+
 def test_a_learned_scale_must_be_clearly_better():
     for n, z, taken in (
         *((400, 2.0, "given"), (400, 3.0, LEARNED)),
