@@ -156,3 +156,19 @@ def test_work_that_is_always_disturbed_ends_with_one_error():
     with pytest.raises(DasklsError, match=r"Another thread.*call again: what is finished is kept"):
         work()
     assert len(runs) == blas.MAX_TRIES
+
+
+class Stubborn:
+    """A library that does not do as it is told."""
+
+    filepath, num_threads = "libstubborn", 8
+
+    def set_num_threads(self, number):
+        pass
+
+
+def test_a_library_that_cannot_be_limited_is_refused(monkeypatch):
+    monkeypatch.setattr(blas._limit, "libraries", lambda: [Stubborn()])
+    refusal = pytest.raises(DasklsError, match=r"libstubborn still uses 8 threads.*NUM_THREADS")
+    with refusal, one_blas_thread():
+        raise AssertionError("entered all the same")

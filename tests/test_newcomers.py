@@ -1,5 +1,6 @@
 """What a newcomer sees: of calls that look right and are not, and of events that need no help."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -60,7 +61,22 @@ def test_a_label_is_never_guessed_in_scoring(model, told, models):
         daskls.load(models / model).score(models / "bare.csv")
 
 
+def test_a_feature_is_no_label(models):
+    asked = ("score", models / "named", models / "rows.csv", "--label", "y", *HERE)
+    assert "The label 'y' is a feature that the model was trained on." in run(*asked, code=1).stderr
+
+
 # Things that are no rows, no values, no places
+
+
+def test_an_asynchronous_client_is_refused_with_what_waits():
+    async def fit():
+        async with Client(processes=False, asynchronous=True, dashboard_address=":0") as client:
+            for given in (client, None):
+                with pytest.raises(daskls.ParameterError, match=r"asynchronous.*asyncio\.to_thread"):
+                    small_svc(client=given).fit(X, Y)
+
+    asyncio.run(fit())
 
 
 @pytest.fixture(scope="module")

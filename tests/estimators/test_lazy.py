@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse
 import zarr
 from falks import small_falk
 from hypothesis import given, settings
@@ -84,6 +85,7 @@ BLOCKS = {
     "large": (lambda b: (b * 10).astype(int) + 2**53, "f8", HOLDS.format("int64", "float64")),
     "digits": (lambda b: b + 1e9, "f4", HOLDS.format("float64", "float32")),
     "text": (lambda b: b.astype(str), "f8", HOLDS.format("<U32", "float64")),
+    "sparse": (scipy.sparse.csr_array, "f8", r"is sparse .* pass X\.map_blocks\(lambda block: "),
     "masked": (np.ma.masked_array, "f8", "is a masked array"),
     "a list": (lambda b: [[1], [2, 3]], "f8", "is of type list, and no array can be made of it"),
 }
@@ -120,6 +122,16 @@ def test_labels_and_weights_that_are_not_as_declared(error, of_array):
     for use in (nearest().fit, of_array.score):
         with pytest.raises(DataError, match=rf"Block \d of {re.escape(error)}"):
             use(X, y, sample_weight=weight)
+
+
+def test_text_of_another_width_is_what_the_blocks_hold(of_array):
+    rows, dtype = X[:, :1] * 1e3, np.dtypes.StringDType()
+    given = (blocks(lambda b, d=d: b.astype(d), "<U1", Y) for d in ("<U5", object, dtype))
+    wanted = nearest().fit(rows, Y)
+    for y in given:
+        model = nearest().fit(rows, y)
+        assert model.classes_.tolist() == ["p", "q", "r"]
+        np.testing.assert_array_equal(model.predict(rows), wanted.predict(rows))
 
 
 def test_chunks_of_unknown_sizes(of_array):

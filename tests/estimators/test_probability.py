@@ -344,6 +344,16 @@ def test_every_method_has_probabilities(name, kind):
     assert (np.diff(found[order, 1]) >= 0).all()
 
 
+def test_a_fitted_model_is_what_it_was_fitted_as():
+    X, y = overlapping()
+    model = squares(probability=False).fit(X, y).set_params(probability="auto")
+    with pytest.raises(AttributeError, match=r"its model was fitted without\. Fit it again"):
+        model.predict_proba(X)
+    model = squares().fit(X, y)
+    wanted = model.predict_proba(X)
+    np.testing.assert_array_equal(model.set_params(probability=False).predict_proba(X), wanted)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["VoronoiSVC", "LandmarkSVC"])
 def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatch):
