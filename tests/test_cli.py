@@ -167,9 +167,8 @@ def test_an_error_that_nobody_foresaw_is_one_sentence(data, monkeypatch):
     monkeypatch.setattr(sys.modules["daskls.cli.info"], "_print_dataset", fail)
     result = run("info", data, code=1)
     assert "--debug" in result.stderr
-    traced = CliRunner().invoke(app, ["info", str(data), "--debug"])
-    assert traced.exit_code == 1
-    assert 'raise KeyError("surprise")' in traced.stderr
+    traced = CliRunner().invoke(app, ["info", str(data), "--debug"]).stderr
+    assert 'raise KeyError("surprise")' in traced
 
 
 def test_a_scheduler_that_does_not_answer_is_named(data, folder, monkeypatch):

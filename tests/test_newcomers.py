@@ -1,6 +1,5 @@
 """What a newcomer sees: of calls that look right and are not, and of events that need no help."""
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -59,24 +58,11 @@ def test_a_label_is_never_guessed_in_scoring(model, told, models):
     assert "--label NAME" in error
     with pytest.raises(DataError, match="Name the column that holds the labels"):
         daskls.load(models / model).score(models / "bare.csv")
-
-
-def test_a_feature_is_no_label(models):
-    asked = ("score", models / "named", models / "rows.csv", "--label", "y", *HERE)
-    assert "The label 'y' is a feature that the model was trained on." in run(*asked, code=1).stderr
+    named = ("score", models / "named", models / "rows.csv", "--label", "y", *HERE)
+    assert "The label 'y' is a feature that the model was trained on." in run(*named, code=1).stderr
 
 
 # Things that are no rows, no values, no places
-
-
-def test_an_asynchronous_client_is_refused_with_what_waits():
-    async def fit():
-        async with Client(processes=False, asynchronous=True, dashboard_address=":0") as client:
-            for given in (client, None):
-                with pytest.raises(daskls.ParameterError, match=r"asynchronous.*asyncio\.to_thread"):
-                    small_svc(client=given).fit(X, Y)
-
-    asyncio.run(fit())
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ def test_one_choice_at_an_end_of_what_was_given_says_so(name):
 
 
 def test_the_own_grid_of_cells_names_what_to_change():
-    # The feature that matters is a thousandth of the other: no kernel is narrow enough for it.
+    # No kernel is narrow enough for the feature that matters.
     rows = np.random.default_rng(0).random((900, 2)) * [1.0, 1e-3]
     model = daskls.VoronoiSVC(cell_size=100, cv=3, random_state=0, **PAPERS)
     told = told_by(model, rows, (rows[:, 1] > 5e-4).astype(int))
