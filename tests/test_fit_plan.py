@@ -143,7 +143,8 @@ def test_nothing_of_the_rows_is_read():
     assert "2 classes" in plan.notes
     # A filter costs what its classifier costs.
     noise, same = (getattr(daskls, name)(50) for name in ("FalkNoiseFilter", "FalkSVC"))
-    assert noise.plan(lazy, labels) == same.plan(lazy, labels)
+    where = {"workers": 2, "memory_limit": "1GiB"}
+    assert noise.plan(lazy, labels, **where) == same.plan(lazy, labels, **where)
 
 
 @pytest.mark.parametrize("n_rows", [1500, 6000, 12_000, 70_000])

@@ -63,8 +63,6 @@ def in_parts(table, cuts):
 @given(kind=st.sampled_from(sorted(KINDS)), seed=st.integers(0, 2**31), with_gaps=st.booleans())
 def test_means_are_those_of_scikit_learn(kind, seed, with_gaps):
     table = drawn(kind, seed, with_gaps)
-    # Every other time the values are long and begin alike.
-    table["city"] = seed % 2 * 20 * "Llanfair" + table.city
     found = scan(table, kind, seed=seed)
     city, y = table[["city"]].to_numpy(), table.y.to_numpy()
     oracle = TargetEncoder(target_type=KINDS[kind], smooth="auto")
@@ -146,6 +144,13 @@ def test_an_unknown_value_has_the_mean_of_all_rows_and_is_counted():
     for row, words in enumerate(("holds 'Atlantis' in row 0", "has a missing value in row 0")):
         with pytest.raises(DataError, match=f"'city' {words}"):
             strict.predict(queries[row : row + 1])
+
+
+def test_long_values_that_begin_alike_are_apart():
+    short, found = (drawn("two") for _ in range(2))
+    found["city"] = 60 * "Llanfair" + found.city
+    wanted, found = (features(own, scan(own), of_training=True) for own in (short, found))
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_rows_of_weight_0_do_not_count():
