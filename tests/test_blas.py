@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import digests
@@ -156,3 +157,10 @@ def test_work_that_is_always_disturbed_ends_with_one_error():
     with pytest.raises(DasklsError, match=r"Another thread.*call again: what is finished is kept"):
         work()
     assert len(runs) == blas.MAX_TRIES
+
+
+def test_a_library_that_does_not_do_as_it_is_told_is_refused(monkeypatch):
+    stubborn = SimpleNamespace(filepath="lib", num_threads=8, set_num_threads=lambda _: None)
+    monkeypatch.setattr(blas._limit, "libraries", lambda: [stubborn])
+    with pytest.raises(DasklsError, match=r"lib still uses 8 threads.*Set OPENBLAS_NUM_THREADS"):
+        one_blas_thread().__enter__()

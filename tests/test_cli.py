@@ -8,8 +8,10 @@ import pytest
 import zarr
 from support import HERE, PAPERS, as_options
 from support import run_cli as run
+from typer.testing import CliRunner
 
 import daskls
+from daskls.cli import app
 from daskls.datasets import make_checkerboard, write
 from daskls.store.dataset import DatasetWriter
 
@@ -55,8 +57,12 @@ def test_predict_writes_the_estimators_labels(model, data, folder):
     np.testing.assert_array_equal(
         zarr.open_array(folder / "labels-of-array.zarr")[:], zarr.open_array(out)[:]
     )
-    result = run("predict", model, data, out, *HERE, code=1)
-    assert "exists already" in result.stderr
+    for name, options, words in (
+        (out, (), "exists already"),
+        (folder / "out.xlsx", (), "not written as xlsx files: give a path that ends in .csv"),
+        (folder / "out.csv", ("--proba",), "has no probabilities, as it was fitted without maps"),
+    ):
+        assert words in run("predict", model, data, name, *options, *HERE, code=1).stderr
 
 
 def test_score_counts_every_row(model, data, folder):
@@ -96,6 +102,8 @@ def test_convert_then_info(folder):
     assert "overwrite" in result.stderr
     again = run("convert", source, folder / "rows.zarr", "--overwrite", "-q")
     assert "No label column was named; it is 'label'" in again.stderr
+    result = run("convert", source, folder / "rows.zarr", "--dtype", "word", code=2)
+    assert "--dtype 'word' is not a numeric dtype; write float32" in result.stderr
     source.write_text("a,b,kind\n1,2,yes\n")
     result = run("convert", source, folder / "other.zarr", "-q", code=1)
     assert "its 3 columns are: a, b, kind. Name it: --label NAME" in result.stderr
@@ -128,6 +136,7 @@ BAD_FIT_OPTIONS = {
     "negative weight": (("--class-weight", "1=-3"), "class_weight of 1 is -3.0; it must be"),
     "no weight": (("--class-weight", "heavy"), "balanced"),
     "no size": (("--memory-limit", "lots"), "2GiB"),
+    "no certificates": (("--scheduler", "tls://127.0.0.1:1"), "distributed.comm.tls.ca-file"),
     "both places": (("--scheduler", "tcp://127.0.0.1:1", "--workers", "2"), "exclude"),
     "of chunks": (("--method", "chunks", "--C", "0"), "'C' parameter"),
     "of landmarks": (("--method", "l3", "--C", "1e39"), "C holds 1e+39"),
@@ -136,6 +145,7 @@ BAD_FIT_OPTIONS = {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(("options", "words"), BAD_FIT_OPTIONS.values(), ids=BAD_FIT_OPTIONS)
 def test_options_are_checked_before_a_cluster_starts(data, folder, options, words, no_cluster):
     where = () if "--scheduler" in options else ("--workers", 1)
@@ -157,6 +167,19 @@ def test_an_error_that_nobody_foresaw_is_one_sentence(data, monkeypatch):
     monkeypatch.setattr(sys.modules["daskls.cli.info"], "_print_dataset", fail)
     result = run("info", data, code=1)
     assert "--debug" in result.stderr
+    traced = CliRunner().invoke(app, ["info", str(data), "--debug"]).stderr
+    assert 'raise KeyError("surprise")' in traced
+
+
+def test_a_scheduler_that_does_not_answer_is_named(data, folder, monkeypatch):
+    monkeypatch.setattr("daskls.cli.cluster.CONNECT_TIMEOUT_S", 0.1)
+    asked = ("--scheduler", "tcp://127.0.0.1:9")
+    assert asked[1] in run("fit", data, folder / "never.zarr", *asked, code=1).stderr
+
+
+def test_a_model_without_cells_says_so(data, folder):
+    run("fit", data, folder / "knn.zarr", "--method", "knn", *HERE)
+    assert "none: it trains when it predicts" in run("info", folder / "knn.zarr").stdout
 
 
 METHODS = {

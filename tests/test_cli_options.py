@@ -1,5 +1,6 @@
 """Options of `daskls fit` and `denoise`: every parameter of every estimator is one."""
 
+import re
 from inspect import signature
 
 import pytest
@@ -42,6 +43,12 @@ def test_every_parameter_of_an_estimator_is_an_option_with_help(command, _, esti
             # Types, and a sentence of a docstring.
             assert len(options[name].help.split()) >= 5
             assert ". " in options[name].help
+
+
+def test_help_lists_every_option_in_its_group():
+    groups = dict(re.findall(r"^(\w+):\n((?: .*\n|\n)+)", run("fit", "--help").stdout, re.M))
+    for group, names in (("Model", "kernel tol"), ("Search", "cv n-grid"), ("Running", "workers")):
+        assert all(f"--{name} " in groups[group] for name in names.split())
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,17 @@ def test_data_are_planned_without_a_cluster_and_without_a_store(data, no_cluster
     assert sorted(path.name for path in data.parent.iterdir()) == before
     # The data name their classes.
     assert "assumed" not in told.lower()
+    # Of as many rows, and classes, as one likes.
+    more = run("plan", data, "--rows", 10_000, *as_options(cell_size=500, cv=2, **PAPERS)).stdout
+    assert more.startswith("VoronoiSVC: 10,000 rows, 2 features\n")
+    assert int(pairs_of(more)["models"]) in range(20, 28)
+    for given in (("--rows", 10_000, data), (*SHAPE, "--classes", 5)):
+        assert pairs_of(run("plan", *given).stdout)["assumed"] == "float32 features"
+    assert pairs_of(run("plan", *SHAPE).stdout)["assumed"] == "2 classes"
+    assert "for a plan without DATA" in run("plan", data, "--features", 3, code=2).stderr
+    (data.parent / "rows.csv").write_text("a,y\n1,0\n2,1\n")
+    refused = run("plan", data.parent / "rows.csv", "--label", "y", "--rows", 9, code=2).stderr
+    assert "a table is planned as it is. Convert it first" in refused
 
 
 @pytest.mark.parametrize("method", ["falk", "l3", "cglq", "knn"])

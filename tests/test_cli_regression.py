@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.metrics import d2_pinball_score, mean_absolute_error, r2_score, root_mean_squared_error
 from support import run_cli
 
 import daskls
 from daskls import DataError, VoronoiSVC, VoronoiSVR
 from daskls.run.confusion import score_dataset
-from daskls.sources.labels import kind_of_arrays, kind_of_values
+from daskls.sources.labels import kind_of_arrays, kind_of_data, kind_of_values
 from daskls.store.dataset import DatasetWriter, open_dataset
 
 RNG = np.random.default_rng(0)
@@ -102,6 +102,26 @@ def test_intervals_are_two_columns_of_a_table(table, tmp_path):
     run("fit", table, tmp_path / "plain", *given)
     told = run("predict", tmp_path / "plain", table, tmp_path / "o.csv", "--interval", code=1)
     assert "has no intervals. Fit a regressor with --interval 0.9" in told
+    told = run("predict", tmp_path / "plain", table, tmp_path / "o.csv", "--proba", code=1)
+    assert "predicts numbers, which have no probabilities" in told
+
+
+def test_levels_are_scored_and_predicted_each(table, tmp_path):
+    model, levels = tmp_path / "m", [0.9, 0.1]
+    given = ("--label", "price", "--drop", "grade", *GIVEN, "-q")
+    run("fit", table, model, *given, "--quantile", "0.9,0.1")
+    found = daskls.load(model).predict(str(table))
+    measures = json.loads(run("score", model, table, "--json", "-q"))
+    for level, values, own in zip(levels, found.T, measures["levels"], strict=True):
+        assert own["level"] == level
+        lost = np.maximum(level * (Y - values), (1 - level) * (values - Y)).mean()
+        assert own["loss"] == pytest.approx(lost, rel=1e-9)
+        assert own["d2"] == pytest.approx(d2_pinball_score(Y, values, alpha=level), abs=1e-3)
+        assert own["covered"] == pytest.approx((values >= Y).mean())
+    run("predict", model, table, tmp_path / "out.csv", "-q")
+    names, *lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert names == "price at 0.9,price at 0.1"
+    np.testing.assert_array_equal([line.split(",") for line in lines], found.astype(str))
 
 
 def test_a_data_set_is_scored_block_by_block(tmp_path):
@@ -112,6 +132,8 @@ def test_a_data_set_is_scored_block_by_block(tmp_path):
     found = score_dataset(model, open_dataset(tmp_path / "d"), None, None)
     assert found.r2.tolist() == [pytest.approx(model.score(X, Y), rel=1e-9)]
     wide = VoronoiSVR(100, kernel="rbf", C=50.0, gamma=3.0, random_state=0).fit(X, both)
+    columns = [f"center {own.mean():.5g}, spread {own.std():.4g}" for own in both.T]
+    assert wide._reader.target.describe() == ("numbers", f"2 per row: {'; '.join(columns)}")
     with pytest.raises(DataError, match="has 1 columns, but the model predicts 2"):
         score_dataset(wide, open_dataset(tmp_path / "d"), None, None)
     with DatasetWriter(tmp_path / "e", 2, "float64", classes=["a", "b"]) as writer:
@@ -120,6 +142,7 @@ def test_a_data_set_is_scored_block_by_block(tmp_path):
         score_dataset(model, open_dataset(tmp_path / "e"), None, None)
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
@@ -135,3 +158,12 @@ def test_whole_numbers_are_classes_where_they_are_few_or_frequent(values, kind, 
     assert kind_of_values(np.array_split(values, 3))[0] == kind
     np.savez(tmp_path / "rows.npz", X=np.zeros((len(values), 2)), y=values)
     assert kind_of_arrays(str(tmp_path / "rows.npz"), None)[0] == kind
+    for word, wanted in (("", kind), ("word 1:2", "classes")):
+        lines = [*(f"{value} 1:2 # note" for value in values), word]
+        (tmp_path / "rows.svm").write_text("\n".join(lines))
+        assert kind_of_arrays(str(tmp_path / "rows.svm"), None)[0] == wanted
+    # Those of a data set are as they were written.
+    with DatasetWriter(tmp_path / "d", 2, "float64", y_dtype="float64") as writer:
+        writer.append(np.zeros((len(values), 2)), values)
+    is_whole = (values == np.floor(values)).all()
+    assert kind_of_data(open_dataset(tmp_path / "d"))[0] == ("classes" if is_whole else "numbers")

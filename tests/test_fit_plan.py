@@ -146,6 +146,10 @@ def test_nothing_of_the_rows_is_read():
     assert "2 classes" in plan.notes
     assert all(f"\n{name:22}{text}" in str(plan) for name, text in plan.pairs())
     assert plan._repr_html_() == f"<pre>{html.escape(str(plan))}</pre>"
+    # A filter costs what its classifier costs.
+    noise, same = (getattr(daskls, name)(50) for name in ("FalkNoiseFilter", "FalkSVC"))
+    where = {"workers": 2, "memory_limit": "1GiB"}
+    assert noise.plan(lazy, labels, **where) == same.plan(lazy, labels, **where)
 
 
 def test_of_ten_times_the_rows_a_plan_has_ten_times_as_much():
@@ -189,11 +193,13 @@ def test_a_plan_and_its_fit_refuse_the_same(n_rows, monkeypatch):
     assert refused == sorted(refused, reverse=True)
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
         ({"X": (1, 3)}, DataError, "2 rows"),
         ({"X": (5, 0)}, DataError, "1 feature"),
+        ({"X": da.ones((9, 2))[da.ones(9) > 0]}, DataError, "is unknown until.*chunk_sizes"),
         ({"X": (5, 2), "workers": 0}, ParameterError, "workers=0"),
         ({"X": (5, 2), "memory_limit": "2GiB"}, ParameterError, "workers is None"),
         ({"X": (5, 2), "workers": 1, "memory_limit": "much"}, ParameterError, "write it as 2GiB"),

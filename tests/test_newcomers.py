@@ -58,6 +58,8 @@ def test_a_label_is_never_guessed_in_scoring(model, told, models):
     assert "--label NAME" in error
     with pytest.raises(DataError, match="Name the column that holds the labels"):
         daskls.load(models / model).score(models / "bare.csv")
+    named = ("score", models / "named", models / "rows.csv", "--label", "y", *HERE)
+    assert "The label 'y' is a feature that the model was trained on." in run(*named, code=1).stderr
 
 
 # Things that are no rows, no values, no places

@@ -195,11 +195,16 @@ def test_progress_interruptions_and_overwriting(tmp_path, name):
 
 def test_what_a_format_does_not_take(tmp_path):
     write_all_formats(tmp_path)
+    (tmp_path / "b.csv").write_text("u,v\n1,300\n2,3\n")
     for name, given, kind, words in (
         ("a.xlsx", {}, DataError, r"suffix must be one of \.csv, \.tsv, \.txt"),
         ("a.csv", {"split": "test"}, ParameterError, r"split is for \.npz files only"),
         ("a.npz", {"n_features": 9}, ParameterError, r"n_features is for \.libsvm, .* files only"),
         ("a.npz", {"split": "test"}, DataError, "has no array 'X_test'"),
+        ("a.npz", {"split": "all"}, ParameterError, "split must be 'train', 'test' or None"),
+        ("a.npz", {"missing": "refuse"}, ParameterError, "missing='refuse' is for tables"),
+        ("b.csv", {"label": "none", "dtype": "i1"}, DataError, "not integers that fit int8"),
+        ("gone.csv", {}, DataError, r"No file .*gone\.csv; check the path"),
     ):
         with pytest.raises(kind, match=words):
             convert(tmp_path / name, tmp_path / "d", **given)

@@ -118,9 +118,12 @@ def test_the_best_r2_is_that_of_the_function():
 def test_write_gives_the_made_rows_whatever_the_chunks(tmp_path, name):
     X, y = make(name, 700, random_state=5)
     for chunk_rows in (64, 700, None):
+        seen, given = [], {"random_state": 5, "chunk_rows": chunk_rows, "overwrite": True}
         data = write(
-            name, tmp_path / "d", 700, random_state=5, chunk_rows=chunk_rows, overwrite=True
+            name, tmp_path / "d", 700, **given, progress=lambda *rows, to=seen: to.append(rows)
         )
+        ends = [*range(chunk_rows or 700, 700, chunk_rows or 700), 700]
+        assert seen == [(end, 700) for end in ends]
         np.testing.assert_array_equal(data.X[:], X)
         stored = data.y[:] if name == "friedman1" else np.array(data.classes)[data.y[:]]
         np.testing.assert_array_equal(stored, y)

@@ -10,7 +10,7 @@ import zarr
 from sklearn.base import clone
 from sklearn.svm import SVC
 from small import ENTRIES
-from support import checkers, few, small_svc
+from support import PAPERS, checkers, few, small_svc
 
 import daskls
 from daskls import KNNSVC, AdviceWarning, FalkSVC, LandmarkSVC, RandomChunkSVC, VoronoiSVR
@@ -68,6 +68,16 @@ def test_one_choice_at_an_end_of_what_was_given_says_so(name):
     assert message.startswith("The one choice for all ")
     assert "took the largest gamma that was given, 10:" in message
     assert "gamma=[0.1, 1, 10, 100, 1000]" in message
+
+
+def test_the_own_grid_of_cells_names_what_to_change():
+    # No kernel is narrow enough for the feature that matters.
+    rows = np.random.default_rng(0).random((900, 2)) * [1.0, 1e-3]
+    model = daskls.VoronoiSVC(cell_size=100, cv=3, random_state=0, **PAPERS)
+    told = told_by(model, rows, (rows[:, 1] > 5e-4).astype(int))
+    (message,) = [text for text in told if "of their own grid" in text]
+    assert re.match(r"\d of \d+ cells .* took the largest C of their own grid", message)
+    assert 'feature_scale="spread"' in message
 
 
 def one_sided(n_cells):

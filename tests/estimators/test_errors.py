@@ -81,6 +81,7 @@ SHAPES = [
     *((*rows, rf"X has {N} rows, y has {N - 1}")
       for rows in ((LAZY[0], chunked(Y[:-1], 100)), (LAZY[0], Y[:-1]), (X, chunked(Y[:-1], 100)))),
     (chunked(X[:, 0], 100), Y, r"2 dimensions \(rows, features\), got 1.*reshape"),
+    (pd.DataFrame(X, columns=["a", 1]), Y, r"X has 1 \(int\) among them.*X\.columns\.astype\(str"),
     *((rows, None, r"requires y to be passed|y is None.*Pass y") for rows in (X, LAZY[0])),
     (LAZY[0].astype(np.longdouble), Y, "X has dtype float128"),
     *((da.zeros((N, 2)).astype(dtype), Y, r"X must be numeric, got dtype .*Encode")
@@ -125,22 +126,31 @@ def test_array_expressions(model):
                 call()
 
 
-@pytest.mark.parametrize(("column", "n_first"), [("X", 1), ("y", 2)])
-def test_another_second_reading(column, n_first, tmp_path):
+ANOTHER = [
+    ("X", 1, np.flip, "other values at"),
     # y is read once more than X, to count its labels.
+    ("y", 2, np.flip, "other values at"),
+    ("y", 1, np.zeros_like, "other values at"),
+    ("y", 1, np.invert, "a label at"),
+]
+
+
+@pytest.mark.always
+@pytest.mark.parametrize(("column", "n_first", "change", "told"), ANOTHER)
+def test_another_second_reading(column, n_first, change, told, tmp_path):
     reads = []
 
     def unstable(block):
         if len(block):
             reads.append(0)
-        return block[::-1] if len(reads) > n_first else block
+        return change(block) if len(reads) > n_first else block
 
     rows, y = chunked(X, N), chunked(Y, N)
     if column == "X":
         rows = rows.map_blocks(unstable, meta=np.empty((0, 2)))
     else:
         y = y.map_blocks(unstable, meta=np.empty(0, int))
-    with pytest.raises(DasklsError, match=r"other values at the second reading.*write it to Zarr"):
+    with pytest.raises(DasklsError, match=f"{told} the second reading.*write it to Zarr"):
         small_svc(store=tmp_path / "m").fit(rows, y)
     assert len(reads) == n_first + 1
     assert not [*(tmp_path / "m").glob("exchange-*"), *(tmp_path / "m").glob("bundles/*")]
@@ -200,6 +210,9 @@ CHANGED = {
     r"of its \d+ bundles, .* first\. Copy or train it again": lambda path: sorted(
         (path / "bundles").iterdir()
     )[0].unlink(),
+    r"is a FutureSVC, which this daskls does not know. Upgrade daskls": lambda path: (
+        edit_attributes(path, lambda root: root["meta"].update(estimator="FutureSVC"))
+    ),
     "lacks its index": lambda path: (path / "index").unlink(),
     "no model at": shutil.rmtree,
 }
@@ -239,8 +252,12 @@ def test_what_is_no_model_is_neither_loaded_nor_written_into(kind, tmp_path):
 
 def test_a_model_replaced_under_a_lazy_prediction(tmp_path):
     path = tmp_path / "m"
-    lazy = small_svc(store=path).fit(X, Y).predict(LAZY[0])
+    model = small_svc(store=path).fit(X, Y)
+    lazy = model.predict(LAZY[0])
     shutil.rmtree(path)
+    shown = model._repr_html_()
+    assert "VoronoiSVC(" in shown
+    assert "was removed while it was in use" in " ".join(shown.split())
     small_svc(store=path, random_state=9, C=1.0).fit(X, Y)
     # The reader of the first model is still in this process's cache.
     with pytest.raises(StoreError, match="was replaced by another one since"):
@@ -282,6 +299,8 @@ def test_what_cannot_be_answered_or_scored(tmp_path, model):
         model.predict(np.array([[1, "07.11.2020"]] * 3, object))
     with pytest.raises(DataError, match=r"y holds 'left', but the model's classes are \[0, 1\]"):
         model.score(X, LABELS)
+    with pytest.raises(DataError, match="X has no rows, so there is nothing to score"):
+        model.score(da.empty((0, 2)), np.empty(0, int))
     path = write_dataset(tmp_path / "codes.zarr", Y + 1)
     zarr.open_group(path, mode="r+").attrs["classes"] = [0, 1]
     with pytest.raises(DataError, match=r"class code 2, but the data set names 2 classes"):

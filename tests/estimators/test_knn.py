@@ -320,6 +320,7 @@ def test_what_is_no_array_of_its_rows_is_refused_in_a_sentence(flipped, tmp_path
     for given, message in (
         (frame, r"transform takes NumPy, Dask and Zarr arrays, got .*to_dask"),
         (X[:7], "has 7 rows but the filter was fitted on 900"),
+        ("rows.zarr", "takes arrays, not the path 'rows.zarr'; clean_dataset writes a data set"),
     ):
         with pytest.raises(daskls.DataError, match=message):
             noise.transform(given)

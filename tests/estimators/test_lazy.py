@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse
 import zarr
 from falks import small_falk
 from hypothesis import given, settings
@@ -84,6 +85,7 @@ BLOCKS = {
     "large": (lambda b: (b * 10).astype(int) + 2**53, "f8", HOLDS.format("int64", "float64")),
     "digits": (lambda b: b + 1e9, "f4", HOLDS.format("float64", "float32")),
     "text": (lambda b: b.astype(str), "f8", HOLDS.format("<U32", "float64")),
+    "sparse": (scipy.sparse.csr_array, "f8", r"is sparse .* pass X\.map_blocks\(lambda block: "),
     "masked": (np.ma.masked_array, "f8", "is a masked array"),
     "a list": (lambda b: [[1], [2, 3]], "f8", "is of type list, and no array can be made of it"),
 }
@@ -120,6 +122,12 @@ def test_labels_and_weights_that_are_not_as_declared(error, of_array):
     for use in (nearest().fit, of_array.score):
         with pytest.raises(DataError, match=rf"Block \d of {re.escape(error)}"):
             use(X, y, sample_weight=weight)
+
+
+def test_text_of_another_kind_is_what_the_blocks_hold():
+    y = blocks(lambda b: np.strings.add(b, b).astype(np.dtypes.StringDType()), "<U1", Y)
+    model = nearest().fit(X, y)
+    assert model.predict(X).tolist() == (LABELS + LABELS).tolist()
 
 
 def test_chunks_of_unknown_sizes(of_array):

@@ -321,7 +321,7 @@ def test_indecision_counts_decision_values_near_zero_or_refuses():
         small_chunks().fit(*checkers(900, n_classes=3)).indecision(QUERIES)
     with pytest.raises(ParameterError, match="eps is 0; it must"):
         model.indecision(QUERIES, 0)
-    for eps in ([0.1, float("nan")], [[0.1, 0.2], [0.3, 0.4]], "0.1", []):
+    for eps in ([0.1, float("nan")], [[0.1, 0.2], [0.3, 0.4]], [[0.1], [0.2, 0.3]], "0.1", []):
         with pytest.raises(ParameterError, match="it must be a positive number") as raised:
             model.indecision(QUERIES, eps)
         assert repr(eps) in str(raised.value)

@@ -358,6 +358,12 @@ def test_every_method_has_probabilities(name, kind):
     assert (np.diff(found[order, 1]) >= 0).all()
 
 
+def test_a_model_that_was_fitted_without_probabilities_has_none():
+    model = squares(probability=False).fit(*overlapping()).set_params(probability="auto")
+    with pytest.raises(AttributeError, match=r"its model was fitted without\. Fit it again"):
+        model.predict_proba(np.zeros((1, 2)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["VoronoiSVC", "LandmarkSVC"])
 def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatch):

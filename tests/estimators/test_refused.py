@@ -2,6 +2,7 @@
 
 import re
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,6 +32,8 @@ REFUSED = [
     (small_svc, {"class_weight": {7: 2.0}}, r"names the class 7, .*classes are \[0, 1\]"),
     *((small_svc, {"class_weight": {1: w}}, re.escape(f"class_weight of 1 is {w!r}; it must be"))
       for w in (0.0, float("nan"), "a")),
+    (small_svc, {"client": SimpleNamespace(scheduler_info=None, asynchronous=True)},
+     r"client is asynchronous: .*await asyncio\.to_thread\(model\.fit"),
     (small_svc, {"store": "ftp://bucket/model"}, r"is a URL; .*local or shared file system"),
     *((small_svc, {name: grid}, f"{name} {message}")
       for name in ("C", "gamma")

@@ -222,6 +222,8 @@ def test_score_is_the_mean_of_d2_at_the_levels():
             for column, level in enumerate((0.9, 0.3))
         ]
         assert quantiles.score(ROWS, NUMBERS, given) == pytest.approx(np.mean(expected), rel=1e-12)
+    with pytest.raises(DataError, match="y has 2 columns, but the model predicts levels of a sin"):
+        quantiles.score(ROWS, np.stack([NUMBERS, NUMBERS], axis=1))
     expectiles = of_levels("expectile", quantile=0.9).fit(ROWS, NUMBERS)
     missed = NUMBERS - expectiles.predict(ROWS)
     lost = np.average(np.where(missed > 0, 0.9, 0.1) * missed**2, weights=weights)

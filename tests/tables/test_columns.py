@@ -185,10 +185,13 @@ def test_a_client_is_warned_of_what_its_workers_read(one_worker):
 def test_features_of_one_name_and_options_of_tables_for_arrays_are_refused(tmp_path):
     X, y = by_hand(TRAIN, 0.0), TRAIN.kind.to_numpy()
     twice = TRAIN[["income", "color", "kind"]].rename(columns={"income": "color=red"})
+    odd = TRAIN.assign(**{"a,b": [[1, 2]] * 600, "c": [{"d": 1}] * 600})
     for given, options, kind, words in (
         ((twice, "kind"), {}, DataError, "two columns become the feature 'color=red'"),
         ((X, y), {"unknown": "error"}, ParameterError, "no effect on an array"),
         ((TRAIN, "kind"), {"missing": "mean"}, ParameterError, "missing is 'mean'"),
+        ((odd, "kind"), {}, DataError, r"'a,b' holds list<.*: --drop c --drop a,b, or fit\("),
+        ((TRAIN, "kind"), {"drop": "age,size"}, DataError, "has no column 'size' to leave out;"),
     ):
         with pytest.raises(kind, match=words):
             fitted(*given, **options)
@@ -208,6 +211,8 @@ def test_the_encoder_is_the_transformer_of_what_fit_does(trained, tmp_path):
     np.testing.assert_array_equal(encoder.transform(TEST), X)
     assert encoder.get_feature_names_out().tolist() == CODED
     assert encoder.table_ == trained.table_
+    with pytest.raises(DataError, match=r"Column 'city' holds list<.*Write it as in the training"):
+        encoder.transform(TEST.assign(city=[["Bern"]] * len(TEST)))
     lazy = encoder.transform(dd.from_pandas(TEST, npartitions=3))
     assert isinstance(lazy, da.Array)
     np.testing.assert_array_equal(lazy.compute(), X)
@@ -247,6 +252,16 @@ def test_a_frame_in_memory_is_answered_without_a_disk(trained, tmp_path):
                 assert trained.predict(query).tolist() == wanted[:n]
         with pytest.raises(StoreError):
             trained.predict(by_csv)
+
+
+def test_what_is_done_of_a_file_is_told_and_a_file_without_rows_is_refused(trained, tmp_path):
+    seen, path = [], write(TEST, tmp_path / "test.csv")
+    trained.predict_to_zarr(path, tmp_path / "out", on_progress=seen.append)
+    assert zarr.open_array(tmp_path / "out")[:].tolist() == trained.predict(TEST).tolist()
+    last = {own.stage: (own.done, own.total) for own in seen}
+    assert last == {"convert": (200, 200), "predict": (1, 1)}
+    with pytest.raises(DataError, match=r"test\.csv has no rows, so there is nothing to predict"):
+        trained.predict(write(TEST[:0], path))
 
 
 @pytest.mark.slow

@@ -123,10 +123,19 @@ def test_a_query_may_spell_its_dates_in_another_way_or_is_refused():
     bad = frame_of(dates.astype(str).where(dates.index != 7, "soon"))
     with pytest.raises(DataError, match=r"'when' holds 'soon' in row 7 .*dates, as ISO 8601"):
         encoder.transform(bad)
+    with pytest.raises(DataError, match="all are dates up to 'soon' in row 99"):
+        features(frame_of([*drawn_dates(2, 99).astype(str), "soon"]))
     aware = dates.dt.tz_localize("UTC")
     own, wanted = features(frame_of(aware))
     found = own.transform(frame_of(aware.dt.tz_convert("Asia/Tokyo")))
     np.testing.assert_array_equal(found, wanted)
+    # Dates without a zone are local ones.
+    own, wanted = features(frame_of(dates.dt.tz_localize("Asia/Tokyo")))
+    np.testing.assert_array_equal(own.transform(frame_of(dates)), wanted)
+    # Beside some with an offset they are of UTC.
+    texts = pd.Series(["2020-05-01T12:00+02:00", "2021-06-02 12:00", "2022-07-03T00:00Z"])
+    wanted = by_hand(pd.to_datetime(texts, utc=True, format="ISO8601"))
+    np.testing.assert_allclose(features(frame_of(texts))[1], wanted, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("day", ["30.02.2020", "02-30-2020", "2021/11/31"])

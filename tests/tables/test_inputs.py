@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -209,6 +210,8 @@ def test_answers_of_the_command_line(source, tmp_path, by_numpy):
 def test_a_model_of_numpy_answers_tables_and_zarr_arrays(source, tmp_path, by_numpy):
     model = daskls.VoronoiSVC(**PARAMS).fit(numbers(TRAIN), TRAIN.kind.to_numpy())
     assert model.predict(csv()(TEST[FEATURES], tmp_path)).tolist() == by_numpy[0].tolist()
+    lazy = model.predict(dd.from_pandas(TEST[FEATURES], npartitions=2))
+    assert lazy.compute().tolist() == by_numpy[0].tolist()
     labeled = csv()(TEST.rename(columns={"kind": "label"}), tmp_path)
     assert model.score(labeled, "label") == by_numpy[1]
     with pytest.raises(daskls.DataError, match=r"2 columns of features.*3 features"):

@@ -142,6 +142,9 @@ def test_types_that_no_text_joins_and_labels_of_two_types_are_refused(write, tmp
         if name == "t":
             with pytest.raises(DataError, match=part_error(name, *told)):
                 model.score(table)
+    table = write(frames(CODES, [[1]] * N), tmp_path / "lists")
+    with pytest.raises(DataError, match=part_error("c", "int64", "list")):
+        TableEncoder("t").fit(table)
 
 
 @typed

@@ -146,6 +146,13 @@ def test_an_unknown_value_has_the_mean_of_all_rows_and_is_counted():
             strict.predict(queries[row : row + 1])
 
 
+def test_long_values_that_begin_alike_are_apart():
+    short, found = (drawn("two") for _ in range(2))
+    found["city"] = 60 * "Llanfair" + found.city
+    wanted, found = (features(own, scan(own), of_training=True) for own in (short, found))
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_rows_of_weight_0_do_not_count():
     table = drawn("numbers").assign(w=1.0)
     table.loc[table.index % 3 == 0, "w"] = 0.0
@@ -162,6 +169,9 @@ def test_a_name_of_each_row_is_left_out_and_said_and_so_are_statistics_with_a_bo
         model = small("VoronoiSVC").fit(table, "y")
     assert not any("id" in name for name in model.feature_names_in_)
     model.predict(table.drop(columns=["y", "id"]))
+    left_out = pytest.warns(UserWarning, match="left out 'id'")
+    with left_out, pytest.raises(DataError, match="no feature columns besides the label 'y'"):
+        small("VoronoiSVC").fit(table[["id", "y"]], "y")
     with pytest.warns(UserWarning, match=r"left out 'city': max_false_alarm allows no statistics"):
         model = small("VoronoiSVC", max_false_alarm=0.3).fit(table.drop(columns="id"), "y")
     assert model.feature_names_in_.tolist() == ["a"]
@@ -266,9 +276,13 @@ def test_a_number_of_few_common_values_gets_their_statistics_besides(
     found = scan(given)
     names = ["a", "gain", "gain: share of yes", "gain: log of count", "gain is missing"]
     assert found.encoding.feature_names == names
+    n, told = table.gain.nunique(), found.encoding.columns[1].describe()
+    assert told.startswith(f"a number, and of {n} values: share of yes, log of count of each")
     # They are those of the same values as text.
     of_text = with_gains(seed, as_text=True)
     found_text = scan(of_text)
+    told = found_text.encoding.columns[1].describe()
+    assert "missing values become a value of their own, flagged by an added column" in told
     for of_training in (False, True):
         own = features(given, found, of_training=of_training)
         text = features(of_text, found_text, of_training=of_training)

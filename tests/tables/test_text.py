@@ -17,6 +17,7 @@ import daskls
 from daskls import DataError, TableEncoder
 from daskls.datasets import convert
 from daskls.sources.files import open_text
+from daskls.sources.formats import open_source
 from daskls.sources.header import TableHints
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -219,6 +220,18 @@ def test_targets_and_queries_with_decimal_commas(tmp_path):
             encoder.to_zarr(path, tmp_path / "d")
 
 
+def test_commas_and_points_that_may_be_of_thousands_are_told(tmp_path):
+    path, told = tmp_path / "t.csv", "'a' holds numbers as 1.234, beside columns with decimal com"
+    path.write_text("a;b;t\n1.234;0,5;x\n2.345;1,25;y\n")
+    with pytest.raises(DataError, match=told):
+        TableEncoder("t").fit(path)
+    with pytest.raises(DataError, match=told):
+        daskls.VoronoiSVR().fit(path, "a")
+    path.write_text("a;t\n1,000;x\n5;y\n")
+    with pytest.raises(DataError, match=r"row 0 on: the target is '1,000'; write 1,5 as 1\.5"):
+        daskls.VoronoiSVR().fit(path, "a")
+
+
 def test_a_line_of_units_is_told(tmp_path):
     words = r"'a' holds numbers below a first row of 'mm', .*'b'.*remove that row if it is a"
     for i, values in enumerate((PLAIN.a, np.arange(N) % 3)):
@@ -324,3 +337,7 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
             with pytest.raises(DataError, match=words) as told:
                 call(tmp_path / name)
             assert "\n" not in str(told.value), name
+    source = open_source(tmp_path / "ok.parquet").open("t", tmp_path)
+    (tmp_path / "ok.parquet").write_bytes(b"")
+    with pytest.raises(DataError, match=r"ok\.parquet cannot be read: .*changed; write it again"):
+        list(source.batches(["a"]))

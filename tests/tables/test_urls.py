@@ -6,6 +6,7 @@ import threading
 from functools import partial
 
 import dask
+import fsspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -94,6 +95,12 @@ def test_a_file_behind_https_is_a_table(name, site, tmp_path):
 )
 def test_files_in_a_bucket_are_a_table(name, bucket, tmp_path):
     check(f"{bucket}/{name}", tmp_path)
+
+
+def test_a_url_of_fsspec_is_a_table(tmp_path):
+    with fsspec.open("memory://urls/rows.csv", "w") as file:
+        ROWS.to_csv(file, index=False)
+    check("memory://urls/rows.csv", tmp_path)
 
 
 def test_what_is_not_behind_a_url_is_one_sentence(site, bucket, tmp_path):
