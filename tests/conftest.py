@@ -164,4 +164,7 @@ def group_of(nodeid):
     file = nodeid.partition("::")[0]
     if any(part in nodeid for part in ON_SHARED):
         return "shared"
+    # Each process compiles for half a minute what searches approximately.
+    if "approximate" in nodeid:
+        return "approximate"
     return nodeid if file.endswith(DEALT) else file

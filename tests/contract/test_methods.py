@@ -17,6 +17,7 @@ import pytest
 from sklearn.base import clone, is_regressor
 from small import (
     CASES,
+    ENTRIES,
     LATE,
     VARIANT,
     answers_of,
@@ -45,7 +46,6 @@ TWO = Y > 0
 BLOCKS = (100,) * 6
 # Begun names of what shows who writes into a store, and whether workers see it.
 OWNED = (".owner", "..owner", ".probe", "..probe")
-SLOW = {name for name in CASES if name != "VoronoiSVC"}
 
 
 # One whose fit is its stages alone, and one with rounds between them.
@@ -79,7 +79,7 @@ def one_of_parts(*parts):
     """Return (name, part of a fit): at every change one part of two methods, by turns."""
     return [
         pytest.param(name, part, marks=() if is_early else pytest.mark.slow)
-        for i, name in enumerate(CASES)
+        for i, name in enumerate(ENTRIES)
         for part in parts
         for is_early in [name in EARLY and part == parts[i % len(parts)]]
     ]
@@ -269,9 +269,7 @@ class TestMethod:
         assert len(twice) <= 4, twice
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(
-        "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in CASES]
-    )
+    @pytest.mark.parametrize("name", ENTRIES)
     def test_a_killed_client_loses_nothing_that_is_finished(
         self, name, tmp_path, reference, n_written
     ):
